@@ -1,0 +1,10 @@
+//! What a plan, a pool, a sample and a statistic are. Pure: no I/O, no clock, no async.
+//!
+//! Time and randomness come in as arguments, so that the same code runs in the generator, in the simulator and in
+//! property tests. Nothing here knows a socket or a protocol.
+#![forbid(unsafe_code)]
+
+pub mod plan;
+pub mod pool;
+pub mod sample;
+pub mod units;
