@@ -7,8 +7,11 @@
 //! Strictness: both sides refuse bare CR, bare LF, obs-fold, white space before the colon and control characters.
 //! RFC 9112 section 2.2 lets a recipient accept a bare LF; two parsers that differ there are how requests are smuggled.
 
+mod body;
 mod chars;
 mod encode;
+mod fields;
+mod head;
 mod request;
 mod response;
 mod types;
@@ -18,6 +21,7 @@ pub use encode::{
     write_chunk, write_chunk_head, write_field, write_field_u64, write_hex, write_last_chunk,
     write_request_head, write_response_head, write_status_line, write_u64,
 };
+pub use fields::KeepAliveHint;
 pub use request::{RequestDecoder, RequestEvent, RequestHead, TargetForm};
-pub use response::{KeepAliveHint, RequestKind, ResponseDecoder, ResponseEvent, ResponseHead};
+pub use response::{RequestKind, ResponseDecoder, ResponseEvent, ResponseHead};
 pub use types::{BodyKind, Error, Headers, Limits, Part, Version, header};

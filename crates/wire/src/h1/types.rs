@@ -152,8 +152,13 @@ impl<'a> Iterator for Headers<'a> {
 
 /// The value of the first field `name` in a raw head (start line included) that a decoder has accepted.
 pub fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let start = memchr::memchr(b'\n', head)? + 1;
-    Headers::new(&head[start..]).find(name)
+    header_lines(head).find(name)
+}
+
+/// The field lines of a raw head that a decoder has accepted.
+pub(crate) fn header_lines(head: &[u8]) -> Headers<'_> {
+    let start = memchr::memchr(b'\n', head).map_or(head.len(), |lf| lf + 1);
+    Headers::new(&head[start..])
 }
 
 /// Without the optional white space (SP, HTAB) at both ends.
