@@ -4,7 +4,13 @@
 //! property tests. Nothing here knows a socket or a protocol.
 #![forbid(unsafe_code)]
 
+pub mod gates;
 pub mod plan;
 pub mod pool;
+pub mod profiles;
+pub mod record;
 pub mod sample;
+pub mod stats;
+pub mod tick;
 pub mod units;
+pub mod verdict;
