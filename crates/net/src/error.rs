@@ -44,7 +44,9 @@ impl From<io::Error> for Cause {
     fn from(e: io::Error) -> Cause {
         match e.raw_os_error() {
             Some(libc::ECONNREFUSED | libc::ENOENT) => Cause::Refused,
-            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => Cause::Unreachable,
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
+                Cause::Unreachable
+            }
             Some(libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED) => Cause::Reset,
             Some(libc::ETIMEDOUT) => Cause::TimedOut,
             Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Cause::NoPorts,
