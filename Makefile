@@ -33,10 +33,12 @@ install: ## weir into ~/.cargo/bin
 .PHONY: test
 test: lint ## everything: format, clippy, all tests, tidy; with cargo-deny where it is installed
 	@.ci/setup nginx openssl curl
-	@log=$(TARGET)/test.log; status=0; \
+	@mkdir -p $(TARGET); log=$(TARGET)/test.log; status=0; \
 	$(CARGO) test --workspace --locked --no-fail-fast 2>&1 | tee $$log || status=$$?; \
-	if command -v cargo-deny $(TOOLS)/bin/cargo-deny >/dev/null; then $(MAKE) deny || status=1; deny=checked; \
-	else deny='not checked (make deny installs cargo-deny)'; fi; \
+	deny='not checked (make deny installs cargo-deny)'; \
+	if command -v cargo-deny $(TOOLS)/bin/cargo-deny >/dev/null; then \
+	  $(MAKE) deny && deny='as deny.toml allows' || { deny='not as deny.toml allows'; status=1; }; \
+	fi; \
 	awk -v status=$$status -v deny="$$deny" ' \
 	  /^test result:/ { programs++; passed += $$4; failed += $$6; ignored += $$8 } \
 	  /^test .* FAILED$$/ { names = names "\n    " $$2 } \
