@@ -10,15 +10,17 @@ use crate::units::Nanos;
 pub struct Policy {
     /// Dialling, running and idle connections together.
     pub max_conns: Option<u32>,
-    /// Idle connections; one that is released above it is closed.
+    /// Idle connections; above it one is closed.
     pub max_idle: Option<u32>,
+    /// Which one that is.
+    pub idle_evict: IdleEvict,
     /// Which connections count against `max_idle`.
     pub idle_cap_basis: IdleCapBasis,
-    /// Requests on a connection at once (OkHttp's Dispatcher); more of them wait.
+    /// Requests on a connection, or with a dial of their own, at once (OkHttp's Dispatcher); more of them wait.
     pub max_inflight: Option<u32>,
     /// Requests that may wait; `Some(0)` fails at once when no slot is free.
     pub max_pending: Option<u32>,
-    /// Requests bound to a dial that runs count as pending too (Vert.x).
+    /// Requests that wait with a dial of their own count as pending too, when another wants to queue (Vert.x).
     pub pending_counts_dials: bool,
     pub order: WaiterOrder,
     /// Longest wait in the queue.
@@ -50,6 +52,7 @@ impl Default for Policy {
         Policy {
             max_conns: None,
             max_idle: None,
+            idle_evict: IdleEvict::Released,
             idle_cap_basis: IdleCapBasis::Idle,
             max_inflight: None,
             max_pending: None,
@@ -75,6 +78,41 @@ impl Default for Policy {
     }
 }
 
+impl Policy {
+    /// Values with which no request could ever run, or that have no meaning. `Pool::new` takes only checked policies.
+    ///
+    /// # Errors
+    /// The parameter, its value, and why it is refused.
+    pub fn check(&self) -> Result<(), String> {
+        let zero = [
+            ("max_conns", self.max_conns == Some(0)),
+            ("max_inflight", self.max_inflight == Some(0)),
+            ("max_requests_per_conn", self.max_requests_per_conn == Some(0)),
+        ];
+        if let Some((name, _)) = zero.iter().find(|(_, is_zero)| *is_zero) {
+            return Err(format!("pool.{name}: `0` lets no request run; leave it out for no limit"));
+        }
+        if self.idle_check == IdleCheck::Sweep(Nanos::ZERO) {
+            return Err("pool.idle_check: a sweep each `0` s never ends; use `timer`".to_string());
+        }
+        if self.lifetime_jitter_percent > 100 {
+            let percent = self.lifetime_jitter_percent;
+            return Err(format!("pool.lifetime_jitter_percent: `{percent}` is more than 100"));
+        }
+        Ok(())
+    }
+}
+
+/// Which connection an idle cap closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdleEvict {
+    /// The one that was just given back (Go).
+    Released,
+    /// The one that has been idle longest (OkHttp).
+    LongestIdle,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleCapBasis {
@@ -86,15 +124,18 @@ pub enum IdleCapBasis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaiterOrder {
+    /// First come, first served.
     Fifo,
+    /// Last come, first served.
     Lifo,
+    /// Each waiter alike.
     Random,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AcquireClock {
-    /// Only the time in the queue; it stops when a dial starts for the request.
+    /// Only the time in the queue; it stops for good when a dial starts for the request.
     Wait,
     /// The queue and the dial.
     WaitDial,
@@ -105,9 +146,9 @@ pub enum AcquireClock {
 pub enum DialMode {
     /// When a request finds no idle connection.
     Lazy,
-    /// So many at the start, and never fewer.
+    /// So many at the start, and dialled again when fewer are left; never more than `max_conns` and `max_idle` allow.
     Eager(u32),
-    /// So many once the first request has come.
+    /// So many once the first request has come, its own dial included; not dialled again.
     Prewarm(u32),
 }
 
@@ -137,10 +178,11 @@ pub enum IdlePick {
     Mru,
     /// Least recently released first.
     Lru,
-    /// The oldest connection that is idle.
+    /// The oldest connection with a free slot, by the end of its dial (OkHttp).
     FirstFit,
-    /// The youngest connection that is idle (Vert.x).
+    /// The youngest connection with a free slot (Vert.x).
     LastSlot,
+    /// Each alike.
     Random,
 }
 
@@ -149,13 +191,14 @@ pub enum IdlePick {
 pub enum IdleCheck {
     /// Each connection at its own time.
     Timer,
-    /// When a request would take it.
+    /// When a request would take it; until then it counts as idle.
     OnAcquire,
-    /// All of them, each so often.
+    /// All of them at each multiple of this span. Between two sweeps an expired connection may be used.
     Sweep(Nanos),
 }
 
-/// `Keep-Alive: timeout=, max=` of a response (RFC 2068 section 19.7.1.1).
+/// `Keep-Alive: timeout=, max=` of a response (RFC 2068 section 19.7.1.1). A timeout of zero, less the margin where
+/// there is one, and `max=0` mean that the connection is not used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeepAliveHint {
     pub timeout: Option<Nanos>,
@@ -171,11 +214,12 @@ pub enum HintRule {
     Obey,
     /// The same, less a margin against the race with the server's close (Node, undici).
     ObeyMinus(Nanos),
-    /// Only if it is shorter than `idle_timeout`.
+    /// Only if it is shorter than `idle_timeout`; no `idle_timeout` is longer than any hint.
     ObeyIfSmaller,
 }
 
-/// How a pool learns that the server closed an idle connection.
+/// How a pool learns that the server closed an idle connection. Except with `Event` the caller keeps the half-closed
+/// socket until the pool says `Close`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Validate {
@@ -193,7 +237,7 @@ pub enum Validate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// Attempts after the first.
+    /// Attempts after the first. `u8::MAX` is as good as no limit: each attempt uses up one stale connection.
     pub attempts: u8,
     pub methods: RetryMethods,
     pub when: RetryWhen,
@@ -210,7 +254,10 @@ pub enum RetryMethods {
     GetHead,
     /// GET, HEAD, PUT, DELETE, OPTIONS, TRACE (RFC 9110 section 9.2.2).
     Idempotent,
+    /// Any method, if the request has no body.
     Bodyless,
+    /// Any method while none of its bytes was written, afterwards GET, HEAD, OPTIONS and TRACE (Go).
+    Replayable,
     /// Every method.
     Any,
 }
