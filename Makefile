@@ -15,7 +15,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: build ## an origin, a pool that is too small, one that is right, and where the time went
+demo: build ## an origin, a pool that is too small, one that is right, none at all, and where the time went
 	@$(WEIR) demo
 
 .PHONY: build
