@@ -35,6 +35,11 @@ fn main() {
         let mut decoder = ResponseDecoder::new(Limits::default());
         report(name, bytes.len(), || response(&mut decoder, black_box(bytes)));
     }
+    report("nginx return, head only, by httparse", NGINX_SHORT.len(), || {
+        let mut fields = [httparse::EMPTY_HEADER; 32];
+        let mut head = httparse::Response::new(&mut fields);
+        head.parse(black_box(NGINX_SHORT)).expect("valid").unwrap() + head.headers.len()
+    });
     for (name, bytes) in [("wrk", WRK), ("curl", CURL), ("browser", BROWSER)] {
         let mut decoder = RequestDecoder::new(Limits::default());
         report(name, bytes.len(), || request(&mut decoder, black_box(bytes)));
@@ -81,5 +86,5 @@ fn report(name: &str, bytes: usize, mut work: impl FnMut() -> usize) {
         }
         best = best.min(start.elapsed().as_nanos() as f64 / f64::from(TIMES));
     }
-    println!("{name:>14}: {best:6.1} ns  ({bytes} bytes)");
+    println!("{name:>36}: {best:6.1} ns  ({bytes} bytes)");
 }

@@ -109,10 +109,8 @@ pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * ONES;
     let mut at = from;
-    while let Some(chunk) = bytes.get(at..at + 8) {
-        let x = u64::from_le_bytes([
-            chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7],
-        ]);
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let x = u64::from_le_bytes(*chunk);
         let control = x.wrapping_sub(0x20 * ONES) & !x;
         let delete = x ^ (0x7f * ONES);
         let delete = delete.wrapping_sub(ONES) & !delete;
