@@ -160,6 +160,7 @@ impl Tick {
     /// Counts one request. `Fold` does the same with less work per request.
     pub fn add(&mut self, sample: &Sample) {
         self.count(sample);
+        self.count_status(sample.status, 1);
         if sample.outcome.is_ok() {
             for (histogram, span) in self.times.phases.iter_mut().zip(sample.phases()) {
                 histogram.record(span);
@@ -169,7 +170,7 @@ impl Tick {
         }
     }
 
-    /// Everything but the distributions of successes.
+    /// Everything but the status and the distributions of successes.
     #[inline]
     fn count(&mut self, sample: &Sample) {
         self.requests += 1;
@@ -186,8 +187,11 @@ impl Tick {
             self.assigned += 1;
             self.reused += u64::from(sample.reused);
         }
-        if sample.status != 0 {
-            *self.status.entry(sample.status).or_default() += 1;
+    }
+
+    fn count_status(&mut self, status: u16, n: u64) {
+        if status != 0 && n > 0 {
+            *self.status.entry(status).or_default() += n;
         }
     }
 
@@ -262,7 +266,8 @@ fn merge_map<K: Ord + Copy>(ours: &mut BTreeMap<K, u64>, theirs: &BTreeMap<K, u6
 pub struct Reading {
     /// The end of the tick. Nominal (whole seconds, the end of the warm-up, the stop), so that instances agree.
     pub end: Nanos,
-    /// Nothing started in this tick: the run was over, and what was in flight was waited for.
+    /// The run was stopped, by duration or by hand, and what was in flight was waited for. Not for a run that stops
+    /// by count: its last requests are part of the work that it was given.
     pub draining: bool,
     pub gauges: Gauges,
     /// Since the instance began.
@@ -283,6 +288,9 @@ pub struct Fold {
     counters: Counters,
     columns: Box<[[u64; BUFFERED]; COLUMNS]>,
     buffered: usize,
+    /// The last request's status, and how many had it in a row: most runs see one status only.
+    status: u16,
+    status_run: u64,
 }
 
 impl Fold {
@@ -295,6 +303,8 @@ impl Fold {
             counters: Counters::default(),
             columns: Box::new([[0; BUFFERED]; COLUMNS]),
             buffered: 0,
+            status: 0,
+            status_run: 0,
         }
     }
 
@@ -305,6 +315,10 @@ impl Fold {
             return self.stragglers.add(sample);
         }
         self.tick.count(sample);
+        if sample.status != self.status {
+            self.end_status_run(sample.status);
+        }
+        self.status_run += 1;
         if sample.outcome.is_ok() {
             self.buffer(sample);
         }
@@ -324,6 +338,7 @@ impl Fold {
     /// Ends the tick and begins the next one. A tick must not span the end of the warm-up.
     pub fn roll(&mut self, reading: &Reading) -> Tick {
         self.flush();
+        self.end_status_run(self.status);
         self.observe(reading.gauges);
         let stage = stage_at(reading.end, self.measured_from, false);
         let next = Tick { index: self.tick.index + 1, stage, start: reading.end, ..Tick::default() };
@@ -340,6 +355,11 @@ impl Fold {
     pub fn stragglers(&mut self) -> Option<Tick> {
         let stragglers = std::mem::take(&mut self.stragglers);
         (stragglers.requests > 0).then_some(stragglers)
+    }
+
+    fn end_status_run(&mut self, next: u16) {
+        self.tick.count_status(self.status, self.status_run);
+        (self.status, self.status_run) = (next, 0);
     }
 
     #[inline]
@@ -377,6 +397,8 @@ fn stage_at(start: Nanos, measured_from: Nanos, draining: bool) -> Stage {
 /// The ticks of all instances, in order: what a run keeps. Holds one tick's buckets per stage, however long the run.
 pub struct Timeline {
     instances: usize,
+    /// Last tick of each instance that has ended.
+    ended: Vec<u64>,
     /// Seconds that not every instance has delivered yet.
     pending: BTreeMap<u64, Pending>,
     pub warmup: Tick,
@@ -398,6 +420,7 @@ impl Timeline {
     pub fn new(instances: u32) -> Timeline {
         Timeline {
             instances: instances as usize,
+            ended: Vec::new(),
             pending: BTreeMap::new(),
             warmup: Tick { stage: Stage::Warmup, ..Tick::default() },
             total: Tick::default(),
@@ -413,11 +436,26 @@ impl Timeline {
             self.pending.entry(tick.index).or_insert_with(|| Pending { tick: Tick::default(), instances: 0 });
         pending.tick.merge(tick);
         pending.instances += 1;
-        if pending.instances < self.instances {
+        if pending.instances < self.expected(tick.index) {
             return None;
         }
         let whole = self.pending.remove(&tick.index).expect("it was just there");
         Some(self.close(&whole.tick))
+    }
+
+    /// An instance has delivered its last tick before the others: later seconds do not wait for it.
+    pub fn instance_ended(&mut self, last_index: u64) -> Vec<Point> {
+        self.ended.push(last_index);
+        let (whole, pending) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|(index, pending)| pending.instances >= self.expected(*index));
+        self.pending = pending;
+        self.close_all(whole)
+    }
+
+    /// Instances that have such a tick.
+    fn expected(&self, index: u64) -> usize {
+        self.instances - self.ended.iter().filter(|last| **last < index).count()
     }
 
     /// Takes what `Fold::stragglers` gave.
@@ -425,11 +463,14 @@ impl Timeline {
         self.warmup.merge_second(stragglers);
     }
 
-    /// Takes the seconds that not every instance has delivered: some instances end before others.
-    pub fn finish(&mut self) {
-        for (_, pending) in std::mem::take(&mut self.pending) {
-            self.close(&pending.tick);
-        }
+    /// Takes the seconds that not every instance has delivered. To be called once, after the last tick.
+    pub fn finish(&mut self) -> Vec<Point> {
+        let rest = std::mem::take(&mut self.pending);
+        self.close_all(rest)
+    }
+
+    fn close_all(&mut self, seconds: BTreeMap<u64, Pending>) -> Vec<Point> {
+        seconds.into_values().map(|second| self.close(&second.tick)).collect()
     }
 
     fn close(&mut self, tick: &Tick) -> Point {

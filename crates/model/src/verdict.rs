@@ -34,6 +34,9 @@ pub const RATE_SUSPECT_SHARE: f64 = 0.95;
 /// Below this a comparison with a run at the asked rate misleads.
 pub const RATE_INVALID_SHARE: f64 = 0.8;
 
+/// A schedule's progress is judged once it has run for a second; until then one late start decides it.
+pub const SCHEDULE_MIN_S: f64 = 1.0;
+
 /// Standard deviations that independent (Poisson) arrivals may fall short of their mean: 1 run in 740.
 pub const POISSON_SIGMAS: f64 = 3.0;
 
@@ -328,5 +331,5 @@ fn open_loop(plan: &Plan, interrupted: bool, totals: &Totals, total: &Tick) -> O
 fn schedule_share(total: &Tick) -> f64 {
     let intended = total.intended_last.saturating_sub(total.start).as_secs_f64();
     let started = total.started_last.saturating_sub(total.start).as_secs_f64();
-    if started > 0.0 { intended / started } else { 1.0 }
+    if started >= SCHEDULE_MIN_S { intended / started } else { 1.0 }
 }

@@ -5,21 +5,21 @@
 //! HdrHistogram V2 compressed base64 payload that other tools read. It does not know what was measured: `tick` does.
 //!
 //! ```text
-//! 0 ns       512 ns                                          1 h
-//!  |-- below --|-- counts, allocated when the first one comes --|-- clamped: counted at 1 h, and said --
+//! 0 ns       512 ns                                        1 h
+//!  |-- below --|-- buckets, allocated as far as values go --|-- clamped: counted at 1 h, and said --
 //! ```
 //!
 //! Most phases of most requests are zero (a reused connection dials nothing), so a histogram that only ever saw
 //! values below its resolution owns no buckets.
 
 mod bars;
+mod buckets;
 mod summary;
-
-use hdrhistogram::Histogram as Hdr;
 
 pub use bars::Bar;
 pub use summary::{HdrError, Summary};
 
+use self::buckets::{Bucket, Buckets, UNIT_NS};
 use crate::units::Nanos;
 
 /// Lowest discernible value: 1 µs.
@@ -27,8 +27,6 @@ const LOW_NS: u64 = 1_000;
 /// Highest value with a bucket of its own: 1 h.
 const HIGH_NS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// Where the second bucket begins: the largest power of two that is not above `LOW_NS`.
-const BELOW_NS: u64 = 512;
 
 /// Times of one kind. Equal when every bucket and every exact figure is equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,12 +39,20 @@ pub struct Histogram {
     below: u64,
     /// Values above 1 h, which stand in the bucket of 1 h.
     clamped: u64,
-    counts: Option<Box<Hdr<u64>>>,
+    buckets: Buckets,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0, below: 0, clamped: 0, counts: None }
+        Histogram {
+            count: 0,
+            sum_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            below: 0,
+            clamped: 0,
+            buckets: Buckets::default(),
+        }
     }
 }
 
@@ -67,34 +73,36 @@ impl Histogram {
         self.count_in_bucket(value.0, n);
     }
 
-    /// Counts many values. Faster than one by one: the exact figures are taken in one pass over the slice, and the
-    /// buckets of one histogram stay in the cache meanwhile.
+    /// Counts many values, for less than one by one: the buckets of one histogram stay in the cache meanwhile, and
+    /// values that are all zero, as dials mostly are, are never looked at singly.
     pub fn record_all(&mut self, values_ns: &[u64]) {
-        let Some(block) = Block::of(values_ns) else { return };
+        if values_ns.is_empty() {
+            return;
+        }
         self.count += values_ns.len() as u64;
-        self.sum_ns += block.sum_ns;
-        self.min_ns = self.min_ns.min(block.min_ns);
-        self.max_ns = self.max_ns.max(block.max_ns);
-        if block.max_ns < BELOW_NS {
+        if values_ns.iter().fold(0, |any, value_ns| any | value_ns) == 0 {
+            self.min_ns = 0;
             self.below += values_ns.len() as u64;
             return;
         }
+        self.sum_ns += sum(values_ns);
         for &value_ns in values_ns {
+            self.min_ns = self.min_ns.min(value_ns);
+            self.max_ns = self.max_ns.max(value_ns);
             self.count_in_bucket(value_ns, 1);
         }
     }
 
     #[inline]
     fn count_in_bucket(&mut self, value_ns: u64, n: u64) {
-        if value_ns < BELOW_NS {
+        if value_ns < UNIT_NS {
             self.below += n;
             return;
         }
         if value_ns > HIGH_NS {
             self.clamped += n;
         }
-        let counts = self.counts.get_or_insert_with(empty_counts);
-        counts.record_n(value_ns.min(HIGH_NS), n).expect("every value up to 1 h has a bucket");
+        self.buckets.add(value_ns.min(HIGH_NS), n);
     }
 
     /// Adds what the other one counted. Associative and commutative.
@@ -105,10 +113,7 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.below += other.below;
         self.clamped += other.clamped;
-        if let Some(theirs) = &other.counts {
-            let ours = self.counts.get_or_insert_with(empty_counts);
-            ours.add(theirs.as_ref()).expect("all histograms have the same buckets");
-        }
+        self.buckets.merge(&other.buckets);
     }
 
     pub fn count(&self) -> u64 {
@@ -168,52 +173,23 @@ impl Histogram {
         if self.is_empty() { 0.0 } else { up_to as f64 / self.count as f64 }
     }
 
-    /// Every bucket that holds something, by value upwards.
+    /// Every bucket that holds something, upwards, cut to the exact extremes.
     fn buckets(&self) -> impl Iterator<Item = Bucket> {
-        let below = (self.below > 0).then_some(Bucket { value_ns: 0, count: self.below });
-        let above = self.counts.iter().flat_map(|counts| counts.iter_recorded());
-        let above =
-            above.map(|v| Bucket { value_ns: v.value_iterated_to(), count: v.count_since_last_iteration() });
-        below
-            .into_iter()
-            .chain(above)
-            .map(|b| Bucket { value_ns: b.value_ns.clamp(self.min_ns, self.max_ns), count: b.count })
+        let below = (self.below > 0).then_some(Bucket { from_ns: 0, value_ns: 0, count: self.below });
+        let within = |ns: u64| ns.clamp(self.min_ns, self.max_ns);
+        let all = below.into_iter().chain(self.buckets.iter());
+        all.map(move |b| Bucket { from_ns: within(b.from_ns), value_ns: within(b.value_ns), ..b })
     }
 }
 
-/// A bucket and the value it stands for.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    value_ns: u64,
-    count: u64,
-}
-
-/// The exact figures of a slice of values.
-struct Block {
-    sum_ns: u128,
-    min_ns: u64,
-    max_ns: u64,
-}
-
-impl Block {
-    /// `None` for no values.
-    fn of(values_ns: &[u64]) -> Option<Block> {
-        let min_ns = *values_ns.iter().min()?;
-        let max_ns = *values_ns.iter().max()?;
-        // A sum in 64 bits is what the compiler can do four at a time, and holds for any slice of sane values.
-        let fits = max_ns.checked_mul(values_ns.len() as u64).is_some();
-        let sum_ns = if fits {
-            u128::from(values_ns.iter().sum::<u64>())
-        } else {
-            values_ns.iter().map(|&v| u128::from(v)).sum()
-        };
-        Some(Block { sum_ns, min_ns, max_ns })
+fn sum(values_ns: &[u64]) -> u128 {
+    // 64 bits hold the sum of 2^16 spans of three days each, and add up several times as fast as 128.
+    let fits = values_ns.len() <= 1 << 16 && values_ns.iter().fold(0, |any, v| any | v) < 1 << 48;
+    if fits {
+        u128::from(values_ns.iter().sum::<u64>())
+    } else {
+        values_ns.iter().map(|&v| u128::from(v)).sum()
     }
-}
-
-fn empty_counts() -> Box<Hdr<u64>> {
-    let counts = Hdr::new_with_bounds(LOW_NS, HIGH_NS, SIGNIFICANT_DIGITS);
-    Box::new(counts.expect("the bounds are valid"))
 }
 
 /// Which value in ascending order is the percentile: ⌈p/100 · n⌉, from 1 to n.
@@ -223,4 +199,149 @@ fn rank_of(percent: f64, count: u64) -> u64 {
     let whole = (exact - exact.round()).abs() <= exact * 1e-12;
     let rank = if whole { exact.round() } else { exact.ceil() };
     (rank as u64).clamp(1, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOUR_NS: u64 = HIGH_NS;
+
+    fn of(values_ns: &[u64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        histogram.record_all(values_ns);
+        histogram
+    }
+
+    fn merged(parts: &[&Histogram]) -> Histogram {
+        parts.iter().fold(Histogram::default(), |mut whole, part| {
+            whole.merge(part);
+            whole
+        })
+    }
+
+    /// Zero, below the resolution, everyday, and beyond the highest bucket.
+    fn span_ns() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            Just(0),
+            0..2_000_u64,
+            1_000..2_000_000_u64,
+            1_000_000..60_000_000_000_u64,
+            HOUR_NS - 10..HOUR_NS + 10,
+            Just(u64::MAX),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn merge_is_associative_and_commutative(a in vec(span_ns(), 0..40), b in vec(span_ns(), 0..40), c in vec(span_ns(), 0..40)) {
+            let (a, b, c) = (of(&a), of(&b), of(&c));
+            prop_assert_eq!(merged(&[&a, &b]), merged(&[&b, &a]));
+            prop_assert_eq!(merged(&[&merged(&[&a, &b]), &c]), merged(&[&a, &merged(&[&b, &c])]));
+        }
+
+        #[test]
+        fn merge_equals_recording_everything_in_one(a in vec(span_ns(), 0..40), b in vec(span_ns(), 0..40)) {
+            let together: Vec<u64> = a.iter().chain(&b).copied().collect();
+            prop_assert_eq!(merged(&[&of(&a), &of(&b)]), of(&together));
+        }
+
+        #[test]
+        fn a_slice_counts_as_its_values_one_by_one(values in vec(span_ns(), 0..100)) {
+            let mut singly = Histogram::default();
+            values.iter().for_each(|&v| singly.record(Nanos(v)));
+            prop_assert_eq!(singly, of(&values));
+        }
+
+        #[test]
+        fn quantiles_are_monotone_and_between_the_extremes(values in vec(span_ns(), 1..100), p in 0.0..100.0, q in 0.0..100.0) {
+            let histogram = of(&values);
+            let (low, high) = (histogram.percentile(f64::min(p, q)), histogram.percentile(f64::max(p, q)));
+            prop_assert!(histogram.min() <= low && low <= high && high <= histogram.max());
+        }
+
+        #[test]
+        fn a_percentile_is_the_value_of_its_rank_to_three_digits(mut values in vec(0..HOUR_NS, 1..100), percent in 0.0..=100.0) {
+            let found_ns = of(&values).percentile(percent).0;
+            values.sort_unstable();
+            let exact_ns = values[rank_of(percent, values.len() as u64) as usize - 1];
+            let tolerance_ns = (exact_ns / 1_000).max(UNIT_NS);
+            prop_assert!(found_ns.abs_diff(exact_ns) <= tolerance_ns, "{found_ns} for {exact_ns}");
+        }
+
+        #[test]
+        fn count_sum_and_extremes_are_exact(values in vec(span_ns(), 1..100)) {
+            let histogram = of(&values);
+            let exact: u128 = values.iter().map(|&v| u128::from(v)).sum();
+            prop_assert_eq!(histogram.sum_ns(), exact);
+            prop_assert_eq!(histogram.count(), values.len() as u64);
+            prop_assert_eq!(histogram.min().0, *values.iter().min().unwrap());
+            prop_assert_eq!(histogram.max().0, *values.iter().max().unwrap());
+            prop_assert_eq!(histogram.clamped(), values.iter().filter(|&&v| v > HOUR_NS).count() as u64);
+        }
+
+        #[test]
+        fn bars_hold_every_value(values in vec(span_ns(), 1..100), n in 1..20_usize) {
+            let histogram = of(&values);
+            let bars = histogram.linear_buckets(n);
+            prop_assert_eq!(bars.iter().map(|bar| bar.count).sum::<u64>(), histogram.count());
+            prop_assert!(bars.windows(2).all(|pair| pair[0].upper_ms <= pair[1].upper_ms));
+        }
+    }
+
+    #[test]
+    fn ranks_count_from_one_and_survive_floating_point() {
+        let check = |percent, count, rank| assert_eq!(rank_of(percent, count), rank, "p{percent} of {count}");
+        check(0.0, 10, 1);
+        check(50.0, 1, 1);
+        check(50.0, 10, 5);
+        check(50.0, 11, 6);
+        check(99.0, 100, 99);
+        check(99.9, 1_000, 999);
+        check(99.9, 1_001, 1_000);
+        check(99.9, 1_000_000_000_000, 999_000_000_000);
+        check(100.0, 10, 10);
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zero() {
+        let empty = Histogram::default();
+        assert_eq!(
+            (empty.min(), empty.max(), empty.percentile(99.0)),
+            (Nanos::ZERO, Nanos::ZERO, Nanos::ZERO)
+        );
+        assert_eq!((empty.mean_ms(), empty.linear_buckets(10)), (0.0, vec![]));
+    }
+
+    #[test]
+    fn only_zeros_own_no_buckets() {
+        let zeros = of(&[0; 1_000]);
+        assert_eq!(zeros.buckets, Buckets::default());
+        assert_eq!((zeros.count(), zeros.percentile(100.0)), (1_000, Nanos::ZERO));
+    }
+
+    #[test]
+    fn one_value_is_every_percentile_exactly() {
+        let one = of(&[123_456_789]);
+        for percent in [0.0, 1.0, 50.0, 99.9, 100.0] {
+            assert_eq!(one.percentile(percent), Nanos(123_456_789));
+        }
+    }
+
+    #[test]
+    fn values_above_an_hour_are_clamped_and_counted() {
+        let long = of(&[1_000_000, HOUR_NS, HOUR_NS + 1, 5 * HOUR_NS]);
+        assert_eq!((long.clamped(), long.max().0), (2, 5 * HOUR_NS));
+        assert!(long.percentile(100.0).0.abs_diff(HOUR_NS) <= HOUR_NS / 1_000);
+    }
+
+    #[test]
+    fn share_up_to_counts_from_below() {
+        let histogram = of(&[0, 1_000_000, 2_000_000, 3_000_000]);
+        assert_eq!(histogram.share_up_to(Nanos::ZERO), 0.25);
+        assert_eq!(histogram.share_up_to(Nanos::from_millis(10)), 1.0);
+    }
 }
