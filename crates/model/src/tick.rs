@@ -218,10 +218,15 @@ impl Tick {
     }
 
     fn merge_counts(&mut self, other: &Tick) {
-        let first = self.end == Nanos::ZERO;
-        self.index = if first { other.index } else { self.index.min(other.index) };
-        self.start = if first { other.start } else { self.start.min(other.start) };
-        self.stage = if first { other.stage } else { self.stage.min(other.stage) };
+        match (self.end, other.end) {
+            (_, Nanos::ZERO) => {}
+            (Nanos::ZERO, _) => self.be_at(other.index, other.stage, other.start),
+            _ => self.be_at(
+                self.index.min(other.index),
+                self.stage.min(other.stage),
+                self.start.min(other.start),
+            ),
+        }
         self.end = self.end.max(other.end);
         self.requests += other.requests;
         self.ok += other.ok;
@@ -236,6 +241,10 @@ impl Tick {
         self.counters = self.counters.sum(other.counters);
         self.intended_last = self.intended_last.max(other.intended_last);
         self.started_last = self.started_last.max(other.started_last);
+    }
+
+    fn be_at(&mut self, index: u64, stage: Stage, start: Nanos) {
+        (self.index, self.stage, self.start) = (index, stage, start);
     }
 
     pub fn length(&self) -> Nanos {
@@ -299,7 +308,12 @@ impl Fold {
         Fold {
             measured_from,
             tick: Tick { stage: stage_at(Nanos::ZERO, measured_from, false), ..Tick::default() },
-            stragglers: Tick { stage: Stage::Warmup, ..Tick::default() },
+            stragglers: Tick {
+                stage: Stage::Warmup,
+                start: measured_from,
+                end: measured_from,
+                ..Tick::default()
+            },
             counters: Counters::default(),
             columns: Box::new([[0; BUFFERED]; COLUMNS]),
             buffered: 0,
@@ -351,7 +365,8 @@ impl Fold {
         tick
     }
 
-    /// Requests of the warm-up that were done after it, if any. To be called once, after the last `roll`.
+    /// Requests of the warm-up that were done after it, if any, as a tick of no length. To be called once, after the
+    /// last `roll`.
     pub fn stragglers(&mut self) -> Option<Tick> {
         let stragglers = std::mem::take(&mut self.stragglers);
         (stragglers.requests > 0).then_some(stragglers)
@@ -430,8 +445,13 @@ impl Timeline {
         }
     }
 
-    /// Takes one tick of one instance. Returns the second as a whole once every instance has delivered it.
+    /// Takes one tick of one instance. Returns the second as a whole once every instance has delivered it. A tick of
+    /// no length is counted, and is no second.
     pub fn push(&mut self, tick: &Tick) -> Option<Point> {
+        if tick.length() == Nanos::ZERO {
+            self.count(tick);
+            return None;
+        }
         let pending =
             self.pending.entry(tick.index).or_insert_with(|| Pending { tick: Tick::default(), instances: 0 });
         pending.tick.merge(tick);
@@ -458,11 +478,6 @@ impl Timeline {
         self.instances - self.ended.iter().filter(|last| **last < index).count()
     }
 
-    /// Takes what `Fold::stragglers` gave.
-    pub fn push_stragglers(&mut self, stragglers: &Tick) {
-        self.warmup.merge_second(stragglers);
-    }
-
     /// Takes the seconds that not every instance has delivered. To be called once, after the last tick.
     pub fn finish(&mut self) -> Vec<Point> {
         let rest = std::mem::take(&mut self.pending);
@@ -474,7 +489,13 @@ impl Timeline {
     }
 
     fn close(&mut self, tick: &Tick) -> Point {
+        self.count(tick);
         let point = Point::of(tick);
+        self.points.push(point.clone());
+        point
+    }
+
+    fn count(&mut self, tick: &Tick) {
         match tick.stage {
             Stage::Warmup => self.warmup.merge_second(tick),
             Stage::Measured => {
@@ -484,8 +505,6 @@ impl Timeline {
             }
             Stage::Drain => self.total.merge_second(tick),
         }
-        self.points.push(point.clone());
-        point
     }
 }
 

@@ -143,6 +143,9 @@ mod tests {
     }
 
     proptest! {
+        // Payloads are compressed, which is slow without optimisation.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn a_payload_decodes_to_the_same_quantiles(values in vec(0..HIGH_NS, 1..100)) {
             let histogram = of(&values);
