@@ -72,15 +72,20 @@ impl Body {
             return Ok((0, Step::NeedMore));
         }
         let section = partial.get_or_insert_with(|| Partial::new(&[], Scan::new()));
-        let (used, ended) = section.feed(input, Section::Trailers, caps)?;
-        if !ended {
+        let fed = section.feed(input, Section::Trailers, caps);
+        if let Ok((used, false)) = fed {
             return Ok((used, Step::NeedMore));
         }
         *self = Body::Length(0);
-        if section.scan.count == 0 {
-            return Ok((used, Step::End));
+        if fed.is_err() || section.scan.count == 0 {
+            *partial = None;
         }
-        Ok((used, Step::Trailers(section.field_lines())))
+        let (used, _) = fed?;
+        let step = match partial {
+            Some(section) => Step::Trailers(section.field_lines()),
+            None => Step::End,
+        };
+        Ok((used, step))
     }
 }
 

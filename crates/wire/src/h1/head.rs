@@ -157,7 +157,7 @@ impl Scan {
         self.start.version = version(*word)?;
         let end = target_end + 9;
         match head.get(end) {
-            Some(b'\r') => self.at = line_end(head, end)?,
+            Some(b'\r' | b'\n') => self.at = line_end(head, end)?,
             Some(_) => return Err("invalid HTTP version".into()),
             None => return Err(Flaw::Incomplete),
         }
