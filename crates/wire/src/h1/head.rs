@@ -147,6 +147,9 @@ impl Scan {
     #[inline(always)]
     fn request_line(&mut self, head: &[u8]) -> Result<bool, Flaw> {
         let method_end = token_end(head, 0);
+        if method_end == 0 {
+            return Err("not an HTTP request".into());
+        }
         expect(head, method_end, b' ', "invalid method")?;
         let target_end = target_end(head, method_end + 1);
         if target_end == method_end + 1 {

@@ -203,6 +203,8 @@ fn a_request_line_has_its_grammar() {
         ("GET\t/ HTTP/1.1", "malformed: invalid method"),
         ("GET /\tHTTP/1.1", "malformed: invalid request target"),
         (" GET / HTTP/1.1", "malformed: not an HTTP request"),
+        (" / HTTP/1.1", "malformed: not an HTTP request"),
+        (" * HTTP/1.1", "malformed: not an HTTP request"),
         ("G(T / HTTP/1.1", "malformed: invalid method"),
         ("GET /a b HTTP/1.1", "malformed: invalid HTTP version"),
         ("GET /a\0b HTTP/1.1", "malformed: invalid request target"),

@@ -1,0 +1,47 @@
+//! Where to cut an input, and which limits to apply: derived from the input itself, so that a seed is plain HTTP and a
+//! crash runs again from its bytes alone.
+
+use weir_wire::h1::Limits;
+
+pub struct Choices {
+    state: u64,
+}
+
+impl Choices {
+    /// FNV-1a of the input starts the sequence.
+    pub fn from(input: &[u8]) -> Choices {
+        let step = |hash: u64, b: &u8| (hash ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3);
+        Choices { state: input.iter().fold(0xcbf2_9ce4_8422_2325, step) | 1 }
+    }
+
+    /// Below `n`, by xorshift.
+    fn below(&mut self, n: usize) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 11) as usize % n
+    }
+
+    /// The default, or limits so small that inputs of some hundred bytes reach all of them.
+    pub fn limits(&mut self) -> Limits {
+        if self.below(2) == 0 {
+            return Limits::default();
+        }
+        Limits {
+            head_bytes: 16 + self.below(200),
+            headers: self.below(6),
+            line_bytes: 8 + self.below(60),
+            chunk_line_bytes: 1 + self.below(12),
+            trailer_bytes: 2 + self.below(40),
+        }
+    }
+
+    /// Up to eight cuts anywhere; empty pieces are allowed.
+    pub fn pieces<'a>(&mut self, input: &'a [u8]) -> Vec<&'a [u8]> {
+        let count = 1 + self.below(8);
+        let mut at: Vec<usize> = (0..count).map(|_| self.below(input.len() + 1)).collect();
+        at.extend([0, input.len()]);
+        at.sort_unstable();
+        at.windows(2).map(|pair| &input[pair[0]..pair[1]]).collect()
+    }
+}
