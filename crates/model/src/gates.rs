@@ -375,3 +375,113 @@ impl Stat {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::small_record;
+
+    /// Twenty requests of 1 to 20 ms; two dialled 3 ms each, the last one got a 503.
+    fn check(expr: &str, expected: (bool, &str)) {
+        let result = Gate::parse(expr).unwrap_or_else(|e| panic!("{e}")).check(&small_record());
+        assert_eq!((result.ok, result.actual.as_str()), expected, "{expr}");
+        assert_eq!(result.expr, expr.trim());
+    }
+
+    #[test]
+    fn gates_on_times() {
+        check("p(99)<200ms", (true, "19.0 ms"));
+        check("p(99)<19ms", (false, "19.0 ms"));
+        check("max<=19ms", (true, "19.0 ms"));
+        check("response.max<19ms", (false, "19.0 ms"));
+        check("min>=3ms", (true, "3.00 ms"));
+        check("med<1s", (true, "10.0 ms"));
+        check("avg > 1ms", (true, "10.3 ms"));
+        check(" service . p(50) <= 10.1ms ", (true, "10.0 ms"));
+        check("wait.p(99.9)==0ms", (true, "0 ms"));
+        check("dns.max<500us", (false, "1.00 ms"));
+        check("failed.max<1s", (true, "20.0 ms"));
+        check("p(100)!=0s", (true, "19.0 ms"));
+    }
+
+    #[test]
+    fn gates_on_errors_and_statuses() {
+        check("errors==0", (false, "1"));
+        check("errors<10", (true, "1"));
+        check("errors<0.1%", (false, "5.0 %"));
+        check("errors<=5%", (true, "5.0 %"));
+        check("errors[server/status_5xx]==1", (true, "1"));
+        check("errors[wait/pending_limit]==0", (true, "0"));
+        check("status[503]<1%", (false, "5.0 %"));
+        check("status[200]>=19", (true, "19"));
+        check("status[404]==0", (true, "0"));
+    }
+
+    #[test]
+    fn gates_on_totals() {
+        check("requests==20", (true, "20"));
+        check("ok!=20", (true, "19"));
+        check("rate>=1000", (false, "19"));
+        check("reuse_ratio>0.99", (false, "0.9000"));
+        check("conns_opened<=10", (true, "2"));
+        check("tls_handshakes==2", (true, "2"));
+        check("peak_queue<1", (false, "1"));
+        check("cpu_s<0.1", (true, "0.0200"));
+        check("response.count==19", (true, "19"));
+    }
+
+    #[test]
+    fn a_gate_on_times_without_samples_fails() {
+        let mut record = small_record();
+        record.latency = Default::default();
+        record.phases = Default::default();
+        let actual = |expr| {
+            let result = Gate::parse(expr).unwrap().check(&record);
+            assert!(!result.ok, "{expr}");
+            result.actual
+        };
+        assert_eq!(actual("p(99)<1h"), "no successful request");
+        assert_eq!(actual("wait.avg>=0ms"), "no successful request");
+        assert_eq!(actual("failed.max<1h"), "no failed request");
+        record.totals.requests = 0;
+        assert_eq!(Gate::parse("errors<1%").unwrap().check(&record).actual, "no request");
+    }
+
+    #[test]
+    fn every_total_and_phase_can_be_named() {
+        let totals = TOTALS.iter().map(|total| format!("{}>=0", total.name));
+        let phases = Phase::ALL.map(|phase| format!("{}.avg>=0ms", phase.name()));
+        for expr in totals.chain(phases) {
+            assert!(Gate::parse(&expr).unwrap().check(&small_record()).ok, "{expr}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_and_have_a_hint() {
+        let refused = |expr: &str, message: &str, hint: &str| {
+            let error = Gate::parse(expr).expect_err(expr);
+            assert_eq!(error.message, format!("gate `{}`: {message}", expr.trim()));
+            assert!(error.hint.contains(hint), "{expr}: {}", error.hint);
+        };
+        refused("p(99)<200", "`200` has no unit", "200ms, 200s");
+        refused("p(99)<fast", "`fast` is no duration", "10s, 500ms");
+        refused("p(99)<5%", "`5%` is no duration", "ms");
+        refused("p(101)<1s", "`p(101)` is no percentile", "from 0 to 100");
+        refused("p99<1s", "unknown metric `p99`", "p(N)");
+        refused("latency.p(99)<1s", "unknown metric `latency`", "lag, wait, dns");
+        refused("wait.mean<1s", "unknown metric `mean`", "avg");
+        refused("wait<1s", "unknown metric `wait`", "alone or after");
+        refused("rat>10", "unknown metric `rat`", "reuse_ratio");
+        refused("rate>fast", "`fast` is no number", "rate>=1000");
+        refused("rate>NaN", "`NaN` is no number", "rate>=1000");
+        refused("errors[wait/limit]==0", "unknown error `wait/limit`", "pending_limit");
+        refused("errors[503]==0", "unknown error `503`", "phase/kind");
+        refused("status[99]==0", "`99` is no status", "100 to 599");
+        refused("codes[200]==0", "unknown metric `codes`", "status[N]");
+        for no_comparison in
+            ["", "p(99)", "p(99)200ms", "<1s", "p(99)<", "p(99)=1s", "p(99)=<1s", "p(99)<>1s"]
+        {
+            refused(no_comparison, "no comparison", "< <= > >= == !=");
+        }
+    }
+}

@@ -154,7 +154,7 @@ impl Record {
         let Header { started_at, interrupted, plan, host } = header;
         let total = &timeline.total;
         let totals = Totals::of(&plan, timeline);
-        let verdict = Verdict::judge(&Evidence::of(&plan, interrupted, &totals, total));
+        let verdict = Verdict::judge(&Evidence::of(&plan, interrupted, &totals, timeline));
         let mut record = Record {
             schema: SCHEMA.to_owned(),
             started_at,
@@ -289,4 +289,177 @@ fn ramp_mean(from: f64, to: f64, over_s: f64, duration_s: f64) -> f64 {
 
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::plan::{Arrival, Io, NetOptions, Request, Scheme, Stop, Tls, TlsVersion};
+    use crate::pool::Policy;
+    use crate::sample::{Dial, Failure, Kind, Sample};
+    use crate::tick::{Counters, Fold, Gauges, Reading};
+
+    pub(crate) fn plan(pace: Pace, stop: Stop) -> Plan {
+        Plan {
+            requests: vec![Request {
+                method: "GET".to_owned(),
+                scheme: Scheme::Http,
+                host: "127.0.0.1".to_owned(),
+                port: 8080,
+                path: "/".to_owned(),
+                headers: Vec::new(),
+                body: None,
+                weight: 1,
+            }],
+            pace,
+            stop,
+            warmup: Nanos::ZERO,
+            timeout: Nanos::from_secs(20),
+            profile: "fixed".to_owned(),
+            pool: Policy { max_conns: Some(2), ..Policy::default() },
+            instances: 1,
+            tls: Tls {
+                verify: true,
+                cacert: None,
+                cert: None,
+                key: None,
+                resumption: true,
+                min_version: TlsVersion::V1_2,
+                max_version: TlsVersion::V1_3,
+            },
+            net: NetOptions { io: Io::Auto, connect_to: None, unix_socket: None, local_addrs: Vec::new() },
+            seed: 1,
+            gates: Vec::new(),
+        }
+    }
+
+    pub(crate) fn header(plan: Plan) -> Header {
+        Header {
+            started_at: "2026-01-02T03:04:05Z".to_owned(),
+            interrupted: false,
+            plan,
+            host: Host::default(),
+        }
+    }
+
+    pub(crate) fn by_count(requests: u64) -> Stop {
+        Stop { requests: Some(requests), duration: None }
+    }
+
+    /// Twenty requests by two workers on two connections: the first two dial, the last one fails.
+    pub(crate) fn small_run() -> Timeline {
+        let mut fold = Fold::new(Nanos::ZERO);
+        for i in 0..20 {
+            fold.add(&sample(i));
+        }
+        let gauges = Gauges { open: 2, idle: 2, ..Gauges::default() };
+        fold.observe(Gauges { in_flight: 2, queue: 1, open: 2, idle: 0 });
+        let counters = Counters {
+            started: 20,
+            opened: 2,
+            tls_full: 1,
+            tls_resumed: 1,
+            cpu: Nanos::from_millis(20),
+            ..Counters::default()
+        };
+        let mut timeline = Timeline::new(1);
+        timeline.push(&fold.roll(&Reading { end: Nanos::from_secs(1), gauges, counters, draining: false }));
+        timeline
+    }
+
+    /// Request `i` of 0 to 19: `i + 1` ms at the server, and 1 ms each of dns, connect and tls on a new connection.
+    fn sample(i: u64) -> Sample {
+        let at = Nanos::from_millis(i * 10);
+        let one = Nanos::from_millis(u64::from(i < 2));
+        let dial = Dial { dns: one, connect: one, tls: one };
+        let acquired = at + dial.total();
+        let done = acquired + Nanos::from_millis(i + 1);
+        let failed = i == 19;
+        Sample {
+            intended: at,
+            started: at,
+            acquired,
+            sent: acquired,
+            first_byte: done,
+            done,
+            dial,
+            outcome: if failed { Err(Failure::new(Phase::Server, Kind::Status5xx)) } else { Ok(()) },
+            status: if failed { 503 } else { 200 },
+            reused: i >= 2,
+            retries: 0,
+            request: 0,
+            bytes_in: 100,
+            bytes_out: 50,
+        }
+    }
+
+    pub(crate) fn small_record() -> Record {
+        let plan = plan(Pace::Closed { workers: 2 }, by_count(20));
+        let gates = ["p(99)<200ms", "errors==0"].map(|expr| Gate::parse(expr).unwrap());
+        Record::build(header(plan), &small_run(), &gates)
+    }
+
+    #[test]
+    fn a_record_is_written_as_the_schema_says() {
+        insta::assert_snapshot!(shape_of(&small_record()));
+    }
+
+    /// The JSON without the plan, which others define, and the payloads, whose bytes are the compressor's choice.
+    fn shape_of(record: &Record) -> String {
+        let plan = serde_json::to_string_pretty(&record.plan).unwrap().replace('\n', "\n  ");
+        let text = serde_json::to_string_pretty(record).unwrap().replace(&plan, "\"…\"");
+        let lines = text.lines().map(|line| match line.split_once("\"hdr\": ") {
+            Some((indent, _)) => format!("{indent}\"hdr\": \"…\""),
+            None => line.to_owned(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_record_is_read_back_as_it_was() {
+        let record = small_record();
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+    }
+
+    #[test]
+    fn gates_on_a_record_that_was_read_back_give_the_same() {
+        let record = small_record();
+        let back: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+        for expr in ["p(37)<1us", "wait.p(99)<1ns", "service.p(99.9)>1h", "avg<1ns", "reuse_ratio>1"] {
+            let gate = Gate::parse(expr).unwrap();
+            assert_eq!(gate.check(&back), gate.check(&record));
+        }
+    }
+
+    #[test]
+    fn a_run_without_ticks_has_a_record_too() {
+        let plan = plan(Pace::Closed { workers: 2 }, by_count(20));
+        let record = Record::build(header(plan), &Timeline::new(1), &[Gate::parse("p(50)<1s").unwrap()]);
+        assert_eq!((record.totals.requests, record.totals.rate, record.warmup.is_none()), (0, 0.0, true));
+        assert_eq!((record.gates_ok(), record.gates[0].actual.as_str()), (false, "no successful request"));
+    }
+
+    #[test]
+    fn a_ramp_asks_for_its_mean_and_then_for_its_end() {
+        let check = |over_s, duration_s, expected: f64| {
+            let found = ramp_mean(100.0, 300.0, over_s, duration_s);
+            assert!((found - expected).abs() < 1e-9, "over {over_s} s of {duration_s} s: {found}");
+        };
+        check(10.0, 10.0, 200.0);
+        check(10.0, 5.0, 150.0);
+        check(10.0, 20.0, 250.0);
+        check(0.0, 20.0, 300.0);
+        check(10.0, 0.0, 300.0);
+    }
+
+    #[test]
+    fn only_an_open_loop_asks_for_a_rate() {
+        let rate = Rate::Constant { per_s: 50.0 };
+        assert_eq!(rate_asked(&Pace::Closed { workers: 1 }, Nanos::from_secs(1)), None);
+        assert_eq!(
+            rate_asked(&Pace::Open { rate, arrival: Arrival::Poisson }, Nanos::from_secs(1)),
+            Some(50.0)
+        );
+    }
 }

@@ -597,3 +597,262 @@ impl PhaseMeans {
 pub(crate) fn per_second(n: u64, length: Nanos) -> f64 {
     if length == Nanos::ZERO { 0.0 } else { n as f64 / length.as_secs_f64() }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sample::{Dial, Kind};
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    fn sample_from((at, spans, failure, status): (u64, [u64; 8], Option<Failure>, u16)) -> Sample {
+        let [lag, wait, dns, connect, tls, send, server, receive] = spans;
+        let started = at + lag;
+        let acquired = started + wait + dns + connect + tls;
+        Sample {
+            intended: Nanos(at),
+            started: Nanos(started),
+            acquired: Nanos(acquired),
+            sent: Nanos(acquired + send),
+            first_byte: Nanos(acquired + send + server),
+            done: Nanos(acquired + send + server + receive),
+            dial: Dial { dns: Nanos(dns), connect: Nanos(connect), tls: Nanos(tls) },
+            outcome: failure.map_or(Ok(()), Err),
+            status,
+            reused: dns + connect + tls == 0,
+            retries: (at % 2) as u8,
+            request: 0,
+            bytes_in: server % 1_000,
+            bytes_out: send % 100,
+        }
+    }
+
+    fn ok_at(at: Nanos, took: Nanos) -> Sample {
+        sample_from((at.0, [0, 0, 0, 0, 0, 0, took.0, 0], None, 200))
+    }
+
+    fn failure() -> impl Strategy<Value = Option<Failure>> {
+        prop_oneof![
+            4 => Just(None),
+            1 => Just(Some(Failure::new(Phase::Wait, Kind::PendingLimit))),
+            1 => Just(Some(Failure::new(Phase::Server, Kind::Timeout))),
+        ]
+    }
+
+    fn span_ns() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(0), 0..1_000_u64, 0..100_000_000_u64]
+    }
+
+    fn sample() -> impl Strategy<Value = Sample> {
+        let spans = proptest::array::uniform8(span_ns());
+        let status = prop_oneof![Just(0_u16), Just(200), Just(503)];
+        (0..10_000_000_000_u64, spans, failure(), status).prop_map(sample_from)
+    }
+
+    /// Ticks of different seconds, in random order of their contents.
+    fn tick() -> impl Strategy<Value = Tick> {
+        (vec(sample(), 0..20), 0..1_000_u64, proptest::array::uniform4(0..100_u64)).prop_map(
+            |(samples, index, [in_flight, queue, open, idle])| {
+                let gauges = Gauges { in_flight, queue, open, idle };
+                let mut tick = Tick {
+                    index,
+                    start: Nanos::from_secs(index),
+                    end: Nanos::from_secs(index + 1),
+                    gauges_end: gauges,
+                    gauges_peak: gauges,
+                    counters: Counters { opened: open, cpu: Nanos(queue), ..Counters::default() },
+                    ..Tick::default()
+                };
+                samples.iter().for_each(|sample| tick.add(sample));
+                tick
+            },
+        )
+    }
+
+    fn merged(merge: fn(&mut Tick, &Tick), parts: &[&Tick]) -> Tick {
+        parts.iter().fold(Tick::default(), |mut whole, part| {
+            merge(&mut whole, part);
+            whole
+        })
+    }
+
+    fn reading(end: Nanos) -> Reading {
+        Reading { end, ..Reading::default() }
+    }
+
+    proptest! {
+        // A tick has eleven histograms, and comparing them is slow without optimisation.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn merges_are_associative_and_commutative(a in tick(), b in tick(), c in tick()) {
+            prop_assume!(a.index != b.index && b.index != c.index && a.index != c.index);
+            for merge in [Tick::merge, Tick::merge_second] {
+                prop_assert_eq!(merged(merge, &[&a, &b]), merged(merge, &[&b, &a]));
+                let (ab, bc) = (merged(merge, &[&a, &b]), merged(merge, &[&b, &c]));
+                prop_assert_eq!(merged(merge, &[&ab, &c]), merged(merge, &[&a, &bc]));
+            }
+        }
+
+        #[test]
+        fn a_fold_equals_counting_one_by_one(samples in vec(sample(), 0..400)) {
+            let (mut fold, mut singly) = (Fold::new(Nanos::ZERO), Tick::default());
+            for sample in &samples {
+                fold.add(sample);
+                singly.add(sample);
+            }
+            singly.end = SECOND;
+            prop_assert_eq!(fold.roll(&reading(SECOND)), singly);
+        }
+
+        #[test]
+        fn a_run_is_the_merge_of_its_ticks(samples in vec(sample(), 0..400), seconds in 1..10_usize) {
+            let (mut whole, mut parts) = (Fold::new(Nanos::ZERO), Fold::new(Nanos::ZERO));
+            let mut timeline = Timeline::new(1);
+            for (i, chunk) in samples.chunks(samples.len() / seconds + 1).enumerate() {
+                for sample in chunk {
+                    whole.add(sample);
+                    parts.add(sample);
+                }
+                timeline.push(&parts.roll(&reading(Nanos::from_secs(i as u64 + 1))));
+            }
+            let whole = whole.roll(&reading(timeline.total.end));
+            prop_assert_eq!(timeline.points.iter().map(|p| p.requests).sum::<u64>(), samples.len() as u64);
+            prop_assert_eq!(timeline.total, whole);
+        }
+
+        #[test]
+        fn phases_sum_to_the_response(samples in vec(sample(), 0..100)) {
+            let mut tick = Tick::default();
+            samples.iter().for_each(|sample| tick.add(sample));
+            let phases: u128 = tick.times.phases.iter().map(Histogram::sum_ns).sum();
+            prop_assert_eq!(phases, tick.times.response.sum_ns());
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_and_keep_out_of_the_latencies() {
+        let timeout = Failure::new(Phase::Server, Kind::Timeout);
+        let mut tick = Tick::default();
+        tick.add(&ok_at(Nanos::ZERO, Nanos::from_millis(5)));
+        tick.add(&sample_from((0, [0, 0, 0, 0, 0, 0, 20_000_000_000, 0], Some(timeout), 0)));
+        assert_eq!((tick.requests, tick.ok, tick.failed()), (2, 1, 1));
+        assert_eq!(tick.errors, BTreeMap::from([(timeout, 1)]));
+        assert_eq!(tick.status, BTreeMap::from([(200, 1)]));
+        assert_eq!(tick.times.response.max(), Nanos::from_millis(5));
+        assert_eq!(tick.times.failed.percentile(50.0), Nanos::from_secs(20));
+    }
+
+    #[test]
+    fn a_request_without_a_connection_says_nothing_of_reuse() {
+        let mut tick = Tick::default();
+        for phase in [Phase::Wait, Phase::Connect, Phase::Send] {
+            tick.add(&sample_from((0, [0; 8], Some(Failure::new(phase, Kind::Reset)), 0)));
+        }
+        assert_eq!((tick.assigned, tick.reused), (1, 1));
+    }
+
+    #[test]
+    fn requests_of_the_warm_up_that_end_late_stay_its_own() {
+        let mut fold = Fold::new(SECOND);
+        fold.add(&ok_at(Nanos::ZERO, Nanos::from_millis(1)));
+        let warm = fold.roll(&reading(SECOND));
+        fold.add(&ok_at(Nanos::from_millis(999), Nanos::from_millis(2)));
+        fold.add(&ok_at(SECOND, Nanos::from_millis(3)));
+        let measured = fold.roll(&reading(Nanos::from_secs(2)));
+        let late = fold.stragglers().expect("one request was late");
+        let facts = |tick: &Tick| (tick.stage, tick.requests, tick.times.response.max());
+        assert_eq!(facts(&warm), (Stage::Warmup, 1, Nanos::from_millis(1)));
+        assert_eq!(facts(&late), (Stage::Warmup, 1, Nanos::from_millis(2)));
+        assert_eq!(facts(&measured), (Stage::Measured, 1, Nanos::from_millis(3)));
+
+        let mut timeline = Timeline::new(1);
+        for tick in [&warm, &measured, &late] {
+            timeline.push(tick);
+        }
+        assert_eq!((timeline.warmup.requests, timeline.total.requests, timeline.points.len()), (2, 1, 2));
+        assert_eq!(timeline.warmup.length(), SECOND);
+    }
+
+    #[test]
+    fn counters_are_differences_and_peaks_begin_anew() {
+        let mut fold = Fold::new(Nanos::ZERO);
+        let opened = |opened| Counters { opened, ..Counters::default() };
+        let open = |open| Gauges { open, ..Gauges::default() };
+        fold.observe(open(9));
+        let first =
+            fold.roll(&Reading { end: SECOND, counters: opened(10), gauges: open(3), draining: false });
+        let second = fold.roll(&Reading {
+            end: Nanos::from_secs(2),
+            counters: opened(14),
+            gauges: open(2),
+            draining: false,
+        });
+        assert_eq!((first.counters.opened, first.gauges_peak.open, first.gauges_end.open), (10, 9, 3));
+        assert_eq!((second.counters.opened, second.gauges_peak.open, second.index), (4, 2, 1));
+    }
+
+    /// Ticks of one second each, with one request and one connection.
+    fn ticks(seconds: u64) -> Vec<Tick> {
+        let mut fold = Fold::new(Nanos::ZERO);
+        (0..seconds)
+            .map(|second| {
+                fold.add(&ok_at(Nanos::from_secs(second), Nanos::from_millis(1)));
+                let gauges = Gauges { open: 1, ..Gauges::default() };
+                fold.roll(&Reading { end: Nanos::from_secs(second + 1), gauges, ..Reading::default() })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_second_is_whole_when_every_instance_has_delivered_it() {
+        let (one, other) = (ticks(2), ticks(2));
+        let mut timeline = Timeline::new(2);
+        assert_eq!(timeline.push(&one[0]), None);
+        assert_eq!(timeline.push(&one[1]), None);
+        let first = timeline.push(&other[0]).expect("both delivered the first second");
+        let second = timeline.push(&other[1]).expect("both delivered the second one");
+        assert_eq!((first.t, first.requests, first.open), (0.0, 2, 2));
+        assert_eq!((second.t, second.requests, second.rate), (1.0, 2, 2.0));
+        assert_eq!((timeline.total.requests, timeline.total.gauges_peak.open), (4, 2));
+        assert_eq!(timeline.measured, Nanos::from_secs(2));
+    }
+
+    #[test]
+    fn later_seconds_do_not_wait_for_an_instance_that_has_ended() {
+        let (short, long, slow) = (ticks(1), ticks(3), ticks(3));
+        let mut timeline = Timeline::new(3);
+        timeline.push(&short[0]);
+        long.iter().for_each(|tick| assert_eq!(timeline.push(tick), None));
+        timeline.push(&slow[0]).expect("all three delivered the first second");
+        assert_eq!(timeline.push(&slow[1]), None, "nobody said that one has ended");
+        let freed = timeline.instance_ended(0);
+        assert_eq!(freed.iter().map(|p| (p.t, p.requests)).collect::<Vec<_>>(), [(1.0, 2)]);
+        assert_eq!(timeline.push(&slow[2]).map(|p| p.requests), Some(2));
+        assert_eq!((timeline.finish(), timeline.total.requests), (vec![], 7));
+    }
+
+    #[test]
+    fn what_not_every_instance_delivered_is_counted_at_the_end() {
+        let mut timeline = Timeline::new(2);
+        ticks(2).iter().for_each(|tick| assert_eq!(timeline.push(tick), None));
+        assert_eq!(timeline.finish().len(), 2);
+        assert_eq!(timeline.total.requests, 2);
+    }
+
+    #[test]
+    fn a_drain_counts_requests_but_not_towards_the_rate() {
+        let mut fold = Fold::new(Nanos::ZERO);
+        let mut timeline = Timeline::new(1);
+        fold.add(&ok_at(Nanos::ZERO, Nanos::from_millis(500)));
+        timeline.push(&fold.roll(&reading(SECOND)));
+        fold.add(&ok_at(Nanos::from_millis(900), Nanos::from_millis(700)));
+        let drain = fold.roll(&Reading { draining: true, ..reading(Nanos::from_millis(1_600)) });
+        timeline.push(&drain);
+        assert_eq!(drain.stage, Stage::Drain);
+        assert_eq!((timeline.total.requests, timeline.ok_measured, timeline.measured), (2, 1, SECOND));
+    }
+}

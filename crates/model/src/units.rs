@@ -223,7 +223,7 @@ fn whole(number: &str, scale: f64) -> Option<u64> {
 impl std::fmt::Display for Nanos {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-        match units.into_iter().find(|(_, ns)| self.0 % ns == 0) {
+        match units.into_iter().find(|(_, ns)| self.0.is_multiple_of(*ns)) {
             Some((unit, ns)) => write!(f, "{}{unit}", self.0 / ns),
             None => write!(f, "{}ns", self.0),
         }
@@ -233,7 +233,7 @@ impl std::fmt::Display for Nanos {
 /// Milliseconds as people read them, to three digits: `850 µs`, `12.3 ms`, `1.50 s`.
 pub fn format_ms(ms: f64) -> String {
     match ms.abs() {
-        a if a == 0.0 => "0 ms".to_owned(),
+        0.0 => "0 ms".to_owned(),
         a if a < 0.0009995 => format!("{} ns", three_digits(ms * 1e6)),
         a if a < 0.9995 => format!("{} µs", three_digits(ms * 1e3)),
         a if a < 999.5 => format!("{} ms", three_digits(ms)),
@@ -258,7 +258,7 @@ pub fn format_count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -266,7 +266,7 @@ pub fn format_count(n: u64) -> String {
     text
 }
 
-/// Per second: `12,345`, `98.7`, `0.500`.
+/// Per second: `12,345`, `98.7`, `0.50`.
 pub fn format_rate(per_s: f64) -> String {
     if per_s >= 99.95 { format_count(per_s.round() as u64) } else { three_digits(per_s) }
 }
@@ -275,7 +275,7 @@ pub fn format_rate(per_s: f64) -> String {
 pub fn format_percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
-        p if p == 0.0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
         p if p < 0.01 => "< 0.01 %".to_owned(),
         p if p < 1.0 => format!("{p:.2} %"),
         p if p >= 100.0 => format!("{p:.0} %"),
@@ -295,5 +295,164 @@ fn three_digits(n: f64) -> String {
         a if a < 9.995 => format!("{n:.2}"),
         a if a < 99.95 => format!("{n:.1}"),
         _ => format!("{n:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check<T: PartialEq + std::fmt::Debug>(parse: fn(&str) -> Result<T, UsageError>, cases: &[(&str, T)]) {
+        for (text, expected) in cases {
+            assert_eq!(parse(text).as_ref(), Ok(expected), "{text}");
+        }
+    }
+
+    fn refused<T: std::fmt::Debug>(parse: fn(&str) -> Result<T, UsageError>, what: &str, cases: &[&str]) {
+        for text in cases {
+            let error = parse(text).expect_err(text);
+            assert_eq!(error.message, format!("`{text}` is no {what}"));
+            assert!(error.hint.starts_with("write "), "{}", error.hint);
+        }
+    }
+
+    #[test]
+    fn durations() {
+        let cases = [
+            ("10s", Nanos::from_secs(10)),
+            ("3m", Nanos::from_secs(180)),
+            ("1h", Nanos::from_secs(3600)),
+            ("500ms", Nanos::from_millis(500)),
+            ("250us", Nanos::from_micros(250)),
+            ("250µs", Nanos::from_micros(250)),
+            ("20ns", Nanos(20)),
+            ("10", Nanos::from_secs(10)),
+            ("0.25", Nanos::from_millis(250)),
+            ("1.5s", Nanos::from_millis(1_500)),
+            (".5s", Nanos::from_millis(500)),
+            ("1m30s", Nanos::from_secs(90)),
+            ("1h1m1s1ms", Nanos(3_661_001_000_000)),
+            ("0", Nanos::ZERO),
+        ];
+        check(parse_duration, &cases);
+        let bad = [
+            "", "s", "10x", "-1s", "1e3", "1 s", "1.2.3s", "1s2", ".", "s10", "10S", "6000000h", "inf", "NaN",
+        ];
+        refused(parse_duration, "duration", &bad);
+    }
+
+    #[test]
+    fn counts() {
+        let cases = [
+            ("200", 200),
+            ("10k", 10_000),
+            ("1.5K", 1_500),
+            ("1m", 1_000_000),
+            ("2G", 2_000_000_000),
+            ("1_000", 1_000),
+            ("0", 0),
+        ];
+        check(parse_count, &cases);
+        refused(parse_count, "count", &["", "k", "1.5", "-1", "10kb", "1k5", "1e3", "99999999999999999999"]);
+    }
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            ("512", 512),
+            ("512B", 512),
+            ("2k", 2_000),
+            ("1MB", 1_000_000),
+            ("1.5mb", 1_500_000),
+            ("64KiB", 65_536),
+            ("1Mi", 1_048_576),
+            ("1g", 1_000_000_000),
+        ];
+        check(parse_size, &cases);
+        refused(parse_size, "size", &["", "b", "0.5", "1kk", "2x", "-2k", "1 MB"]);
+    }
+
+    #[test]
+    fn rates() {
+        let cases = [
+            ("2000", 2_000.0),
+            ("2k", 2_000.0),
+            ("0.5", 0.5),
+            ("300/s", 300.0),
+            ("600/m", 10.0),
+            ("1m", 1e6),
+        ];
+        check(parse_rate, &cases);
+        refused(parse_rate, "rate", &["", "0", "-5", "fast", "5/x", "5/", "10ks", "1e3"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_shown_duration_is_read_as_the_same(ns in any::<u64>(), scale in prop_oneof![Just(1), Just(1_000), Just(1_000_000_000)]) {
+            // Numbers above 2^53 are rounded on their way through floating point.
+            let span = Nanos(ns % (1 << 52) / scale * scale);
+            prop_assert_eq!(parse_duration(&span.to_string()), Ok(span));
+        }
+    }
+
+    #[test]
+    fn durations_are_shown_in_the_largest_whole_unit() {
+        let shown = [
+            Nanos::from_secs(90),
+            Nanos::from_millis(1_500),
+            Nanos::from_micros(250),
+            Nanos(1_001),
+            Nanos::ZERO,
+        ];
+        assert_eq!(shown.map(|span| span.to_string()), ["90s", "1500ms", "250us", "1001ns", "0s"]);
+    }
+
+    #[test]
+    fn milliseconds_are_shown_to_three_digits() {
+        let cases = [
+            (0.0, "0 ms"),
+            (0.000511, "511 ns"),
+            (0.0009996, "1.00 µs"),
+            (0.0123, "12.3 µs"),
+            (0.9994, "999 µs"),
+            (0.9996, "1.00 ms"),
+            (12.34, "12.3 ms"),
+            (99.96, "100 ms"),
+            (999.6, "1.00 s"),
+            (20_000.0, "20.0 s"),
+        ];
+        for (ms, expected) in cases {
+            assert_eq!(format_ms(ms), expected, "{ms}");
+        }
+    }
+
+    #[test]
+    fn counts_sizes_and_rates_are_shown_short() {
+        assert_eq!(
+            [0, 999, 1_000, 50_000, 1_234_567].map(format_count),
+            ["0", "999", "1,000", "50,000", "1,234,567"]
+        );
+        assert_eq!([0, 512, 2_048, 1_250_000].map(format_bytes), ["0 B", "512 B", "2.05 kB", "1.25 MB"]);
+        assert_eq!([0.5, 98.76, 99.96, 12_345.6].map(format_rate), ["0.50", "98.8", "100", "12,346"]);
+        assert_eq!([19.0, 0.9, 1_000.5].map(format_number), ["19", "0.9000", "1000.5000"]);
+    }
+
+    #[test]
+    fn only_nothing_is_zero_percent_and_only_all_is_a_hundred() {
+        let cases = [
+            (0.0, "0 %"),
+            (0.00001, "< 0.01 %"),
+            (0.0003, "0.03 %"),
+            (0.05, "5.0 %"),
+            (0.949, "94.9 %"),
+            (0.9996, "99.96 %"),
+            (0.99999, "> 99.99 %"),
+            (1.0, "100 %"),
+        ];
+        for (share, expected) in cases {
+            assert_eq!(format_percent(share), expected, "{share}");
+        }
     }
 }

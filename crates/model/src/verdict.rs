@@ -9,7 +9,7 @@ use crate::plan::{Arrival, Pace, Plan};
 use crate::pool::DialRace;
 use crate::record::Totals;
 use crate::sample::{Kind, Phase};
-use crate::tick::Tick;
+use crate::tick::{Tick, Timeline};
 use crate::units::{format_count, format_ms, format_percent, format_rate};
 
 /// Fewer requests than this say nothing about a distribution: one outlier in ten is its 90th percentile.
@@ -80,8 +80,8 @@ pub struct Reason {
 pub struct Evidence {
     pub requests: u64,
     pub ok: u64,
-    /// Handed to the pool; more than `requests` means that samples were lost.
-    pub started: u64,
+    /// Handed to the pool, but neither done nor still in flight. The warm-up counts here too.
+    pub lost: u64,
     /// The commonest failure and how many had it.
     pub commonest_error: Option<(String, u64)>,
     pub open: Option<OpenLoop>,
@@ -158,14 +158,10 @@ fn all_failed(e: &Evidence) -> Option<Reason> {
 }
 
 fn samples_lost(e: &Evidence) -> Option<Reason> {
-    if e.started <= e.requests {
+    if e.lost == 0 {
         return None;
     }
-    let text = format!(
-        "{} of {} requests were started but never counted",
-        format_count(e.started - e.requests),
-        format_count(e.started)
-    );
+    let text = format!("{} requests were started and never counted", format_count(e.lost));
     reason("samples-lost", Status::Invalid, text)
 }
 
@@ -265,13 +261,14 @@ fn times_clamped(e: &Evidence) -> Option<Reason> {
 }
 
 impl Evidence {
-    pub fn of(plan: &Plan, interrupted: bool, totals: &Totals, total: &Tick) -> Evidence {
+    pub fn of(plan: &Plan, interrupted: bool, totals: &Totals, timeline: &Timeline) -> Evidence {
+        let total = &timeline.total;
         let times = &total.times;
         let lag = times.phase(Phase::Lag);
         Evidence {
             requests: totals.requests,
             ok: totals.ok,
-            started: total.counters.started,
+            lost: lost(timeline),
             commonest_error: commonest_error(total),
             open: open_loop(plan, interrupted, totals, total),
             lag_p50_ms: lag.percentile(50.0).as_millis_f64(),
@@ -285,6 +282,13 @@ impl Evidence {
             clamped: times.response.clamped() + times.failed.clamped(),
         }
     }
+}
+
+fn lost(timeline: &Timeline) -> u64 {
+    let Timeline { warmup, total, .. } = timeline;
+    let started = warmup.counters.started + total.counters.started;
+    // Only a record of a run that still goes on has requests in flight.
+    started.saturating_sub(warmup.requests + total.requests + total.gauges_end.in_flight)
 }
 
 fn commonest_error(total: &Tick) -> Option<(String, u64)> {
@@ -332,4 +336,192 @@ fn schedule_share(total: &Tick) -> f64 {
     let intended = total.intended_last.saturating_sub(total.start).as_secs_f64();
     let started = total.started_last.saturating_sub(total.start).as_secs_f64();
     if started >= SCHEDULE_MIN_S { intended / started } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Rate, Stop};
+    use crate::pool::Policy;
+    use crate::record::Record;
+    use crate::record::tests::{by_count, header, plan, small_record, small_run};
+    use crate::sample::Failure;
+    use crate::tick::Counters;
+    use crate::units::Nanos;
+
+    /// A run in which nothing is wrong.
+    fn good() -> Evidence {
+        Evidence { requests: 1_000, ok: 1_000, response_p50_ms: 10.0, ..Evidence::default() }
+    }
+
+    fn open(started: f64) -> Option<OpenLoop> {
+        Some(OpenLoop { rate_asked: 1_000.0, rate_started: started, share_by_chance: 1.0 })
+    }
+
+    fn check(evidence: Evidence, status: Status, expected: &[(&str, &str)]) {
+        let verdict = Verdict::judge(&evidence);
+        let found: Vec<_> = verdict.reasons.iter().map(|r| (r.id.as_str(), r.text.as_str())).collect();
+        assert_eq!((verdict.status, found.as_slice()), (status, expected));
+    }
+
+    #[test]
+    fn a_good_run_is_valid_without_reasons() {
+        check(good(), Status::Valid, &[]);
+        check(Evidence { open: open(1_000.0), lag_p99_ms: 0.05, ..good() }, Status::Valid, &[]);
+    }
+
+    #[test]
+    fn requests_must_have_been_sent_and_answered() {
+        check(Evidence::default(), Status::Invalid, &[("no-requests", "no request was sent")]);
+        check(
+            Evidence { ok: 0, commonest_error: Some(("connect/refused".to_owned(), 900)), ..good() },
+            Status::Invalid,
+            &[("all-failed", "all 1,000 requests failed, 900 of them by connect/refused")],
+        );
+        check(
+            Evidence { requests: 9, ok: 9, ..good() },
+            Status::Suspect,
+            &[("too-few-requests", "9 requests are too few for a distribution; send 10 or more")],
+        );
+        check(
+            Evidence { lost: 2, ..good() },
+            Status::Invalid,
+            &[("samples-lost", "2 requests were started and never counted")],
+        );
+    }
+
+    #[test]
+    fn the_asked_rate_must_have_been_reached() {
+        check(Evidence { open: open(951.0), ..good() }, Status::Valid, &[]);
+        check(
+            Evidence { open: open(949.0), ..good() },
+            Status::Suspect,
+            &[("rate-not-reached", "started 949 requests/s of the 1,000 asked for (94.9 %)")],
+        );
+        check(
+            Evidence { open: open(700.0), ..good() },
+            Status::Invalid,
+            &[("rate-not-reached", "started 700 requests/s of the 1,000 asked for (70.0 %)")],
+        );
+        let poisson = OpenLoop { rate_asked: 10.0, rate_started: 8.0, share_by_chance: 0.7 };
+        check(Evidence { open: Some(poisson), ..good() }, Status::Valid, &[]);
+    }
+
+    #[test]
+    fn lag_counts_in_an_open_loop_and_in_proportion() {
+        let lag = |p50, p99| Evidence { lag_p50_ms: p50, lag_p99_ms: p99, open: open(1_000.0), ..good() };
+        check(lag(0.0, 0.9), Status::Valid, &[]);
+        let text = "the generator itself started requests late: lag p99 is 2.00 ms at a median response time of 10.0 ms";
+        check(lag(0.0, 2.0), Status::Suspect, &[("generator-lag", text)]);
+        let text = "the generator itself started requests late: lag p50 is 6.00 ms at a median response time of 10.0 ms";
+        check(lag(6.0, 8.0), Status::Invalid, &[("generator-lag", text)]);
+        check(Evidence { response_p50_ms: 0.1, ..lag(0.1, 0.15) }, Status::Valid, &[]);
+        check(Evidence { open: None, ..lag(6.0, 8.0) }, Status::Valid, &[]);
+    }
+
+    #[test]
+    fn the_generator_must_have_had_room() {
+        check(Evidence { cpu_share: 0.9, ..good() }, Status::Valid, &[]);
+        let text = "the generator's threads were busy 95.0 % of the time, so the generator may be what limits; add instances";
+        check(Evidence { cpu_share: 0.95, ..good() }, Status::Suspect, &[("generator-cpu", text)]);
+        let text = "at most 290 connections were open of the 300 asked for";
+        check(
+            Evidence { conns_asked: Some(300), conns_peak: 290, ..good() },
+            Status::Suspect,
+            &[("conns-not-reached", text)],
+        );
+        check(Evidence { conns_asked: Some(300), conns_peak: 300, ..good() }, Status::Valid, &[]);
+        let ports = "3 requests failed because this machine had no free port left; use more source addresses or fewer connections";
+        let files = "4 requests failed because this process had no file descriptor left; raise `ulimit -n`";
+        check(
+            Evidence { out_of_ports: 3, out_of_files: 4, ..good() },
+            Status::Suspect,
+            &[("out-of-ports", ports), ("out-of-files", files)],
+        );
+        let text = "1 response times were above 1 h and count as 1 h in percentiles";
+        check(Evidence { clamped: 1, ..good() }, Status::Suspect, &[("times-clamped", text)]);
+    }
+
+    #[test]
+    fn every_rule_has_an_id_of_its_own_in_kebab_case() {
+        let worst = Evidence {
+            requests: 5,
+            open: open(1.0),
+            lag_p50_ms: 1e3,
+            cpu_share: 1.0,
+            conns_asked: Some(9),
+            lost: 1,
+            out_of_ports: 1,
+            out_of_files: 1,
+            clamped: 1,
+            ..Evidence::default()
+        };
+        let mut ids: Vec<String> = Verdict::judge(&worst).reasons.into_iter().map(|r| r.id).collect();
+        // `no-requests` and the others exclude each other.
+        assert_eq!(ids.len(), RULES.len() - 1);
+        assert!(ids.iter().all(|id| id.chars().all(|c| c.is_ascii_lowercase() || c == '-')), "{ids:?}");
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), RULES.len() - 1);
+    }
+
+    #[test]
+    fn a_small_closed_loop_is_valid() {
+        assert_eq!(small_record().verdict, Verdict { status: Status::Valid, reasons: Vec::new() });
+    }
+
+    fn ids_of(plan: Plan, timeline: &Timeline) -> Vec<String> {
+        let record = Record::build(header(plan), timeline, &[]);
+        record.verdict.reasons.into_iter().map(|reason| reason.id).collect()
+    }
+
+    #[test]
+    fn evidence_of_a_closed_loop_comes_from_the_ticks() {
+        let closed = |workers| plan(Pace::Closed { workers }, by_count(20));
+        let mut timeline = small_run();
+        timeline.total.counters.cpu = Nanos::from_millis(950);
+        timeline.total.counters.started = 21;
+        timeline.total.errors.insert(Failure::new(Phase::Connect, Kind::NoPorts), 1);
+        assert_eq!(ids_of(closed(2), &timeline), ["samples-lost", "generator-cpu", "out-of-ports"],);
+        let wide = Plan { pool: Policy { max_conns: Some(3), ..Policy::default() }, ..closed(3) };
+        assert_eq!(ids_of(wide, &small_run()), ["conns-not-reached"]);
+        let unlimited = Plan { pool: Policy::default(), ..closed(3) };
+        assert!(ids_of(unlimited, &small_run()).is_empty());
+    }
+
+    #[test]
+    fn requests_of_a_run_that_goes_on_are_in_flight_and_not_lost() {
+        let mut timeline = small_run();
+        timeline.total.counters.started = 22;
+        timeline.total.gauges_end.in_flight = 2;
+        assert!(ids_of(plan(Pace::Closed { workers: 2 }, by_count(100)), &timeline).is_empty());
+    }
+
+    fn open_plan(per_s: f64, arrival: Arrival, stop: Stop) -> Plan {
+        plan(Pace::Open { rate: Rate::Constant { per_s }, arrival }, stop)
+    }
+
+    #[test]
+    fn a_run_by_duration_must_have_started_as_many_as_the_rate_says() {
+        let for_a_second = Stop { requests: None, duration: Some(Nanos::from_secs(1)) };
+        let ids = |per_s, arrival| ids_of(open_plan(per_s, arrival, for_a_second), &small_run());
+        assert!(ids(20.0, Arrival::Constant).is_empty());
+        assert_eq!(ids(23.0, Arrival::Constant), ["rate-not-reached"]);
+        assert!(ids(23.0, Arrival::Poisson).is_empty(), "chance explains 20 of 23");
+        assert_eq!(ids(2_000.0, Arrival::Poisson), ["rate-not-reached"]);
+    }
+
+    #[test]
+    fn a_run_by_count_must_have_followed_its_schedule() {
+        let ids = |intended_last, started_last| {
+            let mut timeline = small_run();
+            timeline.total.intended_last = Nanos::from_millis(intended_last);
+            timeline.total.started_last = Nanos::from_millis(started_last);
+            timeline.total.counters = Counters::default();
+            ids_of(open_plan(10.0, Arrival::Constant, by_count(20)), &timeline)
+        };
+        assert!(ids(1_900, 1_901).is_empty());
+        assert!(ids(0, 10).is_empty(), "a short run has no rate to speak of");
+        assert_eq!(ids(1_900, 2_200), ["rate-not-reached"]);
+    }
 }
