@@ -273,7 +273,8 @@ fn merge_map<K: Ord + Copy>(ours: &mut BTreeMap<K, u64>, theirs: &BTreeMap<K, u6
 /// What the loader knows at the end of a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
-    /// The end of the tick. Nominal (whole seconds, the end of the warm-up, the stop), so that instances agree.
+    /// The end of the tick. Nominal (whole seconds, the end of the warm-up, the stop), so that instances agree; the
+    /// last one of a run that stops by count ends when its last request is done, for rates are taken over ticks.
     pub end: Nanos,
     /// The run was stopped, by duration or by hand, and what was in flight was waited for. Not for a run that stops
     /// by count: its last requests are part of the work that it was given.

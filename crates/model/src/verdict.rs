@@ -323,7 +323,8 @@ fn open_loop(plan: &Plan, interrupted: bool, totals: &Totals, total: &Tick) -> O
     let by_schedule = schedule_share(total);
     let by_clock = plan.stop.duration.is_some() || interrupted;
     // A run that stops by count sends them all, however late: only its schedule can tell.
-    let by_count = if by_clock { totals.requests as f64 / expected } else { by_schedule };
+    let begun = total.counters.started.max(totals.requests) as f64;
+    let by_count = if by_clock { begun / expected } else { by_schedule };
     let share_by_chance = match arrival {
         Arrival::Poisson if expected > 0.0 => (1.0 - POISSON_SIGMAS / expected.sqrt()).max(0.0),
         _ => 1.0,
@@ -509,6 +510,15 @@ mod tests {
         assert_eq!(ids(23.0, Arrival::Constant), ["rate-not-reached"]);
         assert!(ids(23.0, Arrival::Poisson).is_empty(), "chance explains 20 of 23");
         assert_eq!(ids(2_000.0, Arrival::Poisson), ["rate-not-reached"]);
+    }
+
+    #[test]
+    fn requests_in_flight_count_as_started() {
+        let mut timeline = small_run();
+        timeline.total.counters.started = 40;
+        timeline.total.gauges_end.in_flight = 20;
+        let for_a_second = Stop { requests: None, duration: Some(Nanos::from_secs(1)) };
+        assert!(ids_of(open_plan(40.0, Arrival::Constant, for_a_second), &timeline).is_empty());
     }
 
     #[test]
