@@ -151,7 +151,7 @@ impl Histogram {
 
     /// The smallest recorded value that at least `percent` of all values do not exceed, to 3 significant digits and
     /// rounded up to the end of its bucket as HdrHistogram does, but never beyond the exact smallest and largest
-    /// value. Zero if nothing was recorded.
+    /// value. One below 512 ns is reported as the smallest. Zero if nothing was recorded.
     pub fn percentile(&self, percent: f64) -> Nanos {
         if self.is_empty() {
             return Nanos::ZERO;
