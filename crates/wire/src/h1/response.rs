@@ -61,7 +61,8 @@ pub enum ResponseEvent<'a> {
 /// Call `expect` before each response, then `decode` with what was received: it takes some of the input and returns how
 /// much, with one event. Call it again with the rest until it answers `NeedMore`, `Full` or `Done`.
 ///
-/// Bytes that follow a complete response without a further `expect` are `Malformed`. So is everything after an error.
+/// Bytes that follow a complete response without a further `expect` are `Malformed`. So is everything after an error: a new
+/// connection wants a new decoder.
 /// About 80 bytes when nothing is buffered; a head or trailer section split between reads is kept on the heap until the
 /// call after the event that shows it.
 #[derive(Debug)]
