@@ -101,9 +101,9 @@ fn class_end(bytes: &[u8], from: usize, class: u8) -> usize {
 
 /// Where the first byte at or after `from` stands that may not be in a field value; `bytes.len()` if there is none.
 ///
-/// Eight bytes at a time: with `x` the word, a byte below 0x20 borrows in `x - 0x20..`, and a byte equal to 0x7f becomes zero
-/// in `x ^ 0x7f..` and borrows in a subtraction of one. A borrow can mark bytes above a marked one wrongly, never
-/// below it, and only the lowest mark is used.
+/// Eight bytes at a time: with `x` the word, a byte below 0x20 borrows in `x - 0x20..`, and a byte equal to 0x7f
+/// becomes zero in `x ^ 0x7f..` and borrows in a subtraction of one. A borrow can mark bytes above a marked one
+/// wrongly, never below it, and only the lowest mark is used.
 #[inline(always)]
 pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;

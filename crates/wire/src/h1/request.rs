@@ -70,8 +70,8 @@ impl<'a> RequestHead<'a> {
 pub enum RequestEvent<'a> {
     /// All of the input was taken; pass more, or `eof`.
     NeedMore,
-    /// A whole request at once: equal to `Head`, `Body` (if not empty) and `Done`. Comes instead of them whenever the input holds
-    /// all of it and the body has a length or there is none.
+    /// A whole request at once: equal to `Head`, `Body` (if not empty) and `Done`. Comes instead of them when the
+    /// input holds all of it and its body has a length, or it has none.
     Full { head: RequestHead<'a>, body: &'a [u8] },
     /// A head; `Body`, `Trailers` and `Done` follow.
     Head(RequestHead<'a>),
@@ -87,7 +87,7 @@ pub enum RequestEvent<'a> {
 /// again with the rest until it answers `NeedMore`; pipelined requests come one after the other.
 ///
 /// After a request that ends the connection (`keep_alive` false) further input is taken and dropped, as RFC 9112 section
-/// 9.6 demands. After an error everything is `Malformed`. About 80 bytes when nothing is buffered; a head or trailer
+/// 9.6 demands. After an error everything is `Malformed`. Some 50 bytes when nothing is buffered; a head or trailer
 /// section split between reads is kept on the heap until the call after the event that shows it.
 #[derive(Debug)]
 pub struct RequestDecoder {

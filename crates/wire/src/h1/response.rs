@@ -45,8 +45,8 @@ pub enum ResponseEvent<'a> {
     NeedMore,
     /// An interim response (1xx other than 101); the final one is still to come.
     Informational(u16),
-    /// A whole response at once: equal to `Head`, `Body` (if not empty) and `Done`. Comes instead of them whenever the input holds
-    /// all of it and the body has a length or there is none.
+    /// A whole response at once: equal to `Head`, `Body` (if not empty) and `Done`. Comes instead of them when the
+    /// input holds all of it and its body has a length, or it has none.
     Full { head: ResponseHead<'a>, body: &'a [u8] },
     /// A head; `Body`, `Trailers` and `Done` follow.
     Head(ResponseHead<'a>),
@@ -63,7 +63,7 @@ pub enum ResponseEvent<'a> {
 ///
 /// Bytes that follow a complete response without a further `expect` are `Malformed`. So is everything after an error: a new
 /// connection wants a new decoder.
-/// About 80 bytes when nothing is buffered; a head or trailer section split between reads is kept on the heap until the
+/// Some 50 bytes when nothing is buffered; a head or trailer section split between reads is kept on the heap until the
 /// call after the event that shows it.
 #[derive(Debug)]
 pub struct ResponseDecoder {
