@@ -99,7 +99,8 @@ impl Conn {
             self.draining |= self.idle_max == Nanos::ZERO;
         }
         if let Some(more) = hint.max {
-            self.serves_max = serves_max(policy).min(self.served + u64::from(more));
+            // Never more than was said before: a connection that was given up stays so.
+            self.serves_max = self.serves_max.min(self.served + u64::from(more));
         }
     }
 }

@@ -159,6 +159,15 @@ impl Pool {
     /// Appends what is to be done, in order. `now` never goes back. Events must be true to the state: one about an
     /// unknown connection or request is a bug of the caller, and an assert where it would corrupt the pool.
     pub fn on(&mut self, now: Nanos, event: Event, actions: &mut Vec<Action>) {
+        // First what the event takes away or adds, so that nothing about to be decided names what is gone.
+        match event {
+            Event::Cancel(req) => self.cancel(req.0),
+            Event::Closed(conn) => self.closed(now, conn.0),
+            Event::Draining(conn) => self.draining(now, conn.0, actions),
+            Event::Slots(conn, slots) => self.slots_changed(conn.0, slots),
+            Event::Hint(conn, hint) => self.hinted(conn.0, hint),
+            _ => {}
+        }
         if now >= self.wake {
             self.pass_time(now, actions);
         }
@@ -167,12 +176,10 @@ impl Pool {
             Event::Released(conn) => self.released(now, conn.0, actions),
             Event::Dialled(conn, slots) => self.dialled(now, conn.0, slots, actions),
             Event::DialFailed(conn) => self.dial_failed(now, conn.0, actions),
-            Event::Closed(conn) => self.closed(now, conn.0, actions),
-            Event::Draining(conn) => self.draining(now, conn.0, actions),
-            Event::Slots(conn, slots) => self.slots_changed(now, conn.0, slots, actions),
-            Event::Hint(conn, hint) => self.hinted(conn.0, hint),
-            Event::Cancel(req) => self.cancel(now, req.0, actions),
-            Event::Tick => {}
+            Event::Cancel(_) | Event::Closed(_) | Event::Draining(_) | Event::Slots(..) => {
+                self.serve(now, actions);
+            }
+            Event::Hint(..) | Event::Tick => {}
         }
         if self.open() < self.floor {
             self.fill_up(now, actions);
@@ -247,10 +254,9 @@ impl Pool {
         }
     }
 
-    fn cancel(&mut self, now: Nanos, req: u32, actions: &mut Vec<Action>) {
+    fn cancel(&mut self, req: u32) {
         assert!(self.waiting.contains(req), "Cancel of request {req}, which is not waiting");
         self.stop_waiting(req);
-        self.serve(now, actions);
     }
 
     fn assign(&mut self, req: u32, id: u32, actions: &mut Vec<Action>) {
@@ -506,7 +512,7 @@ impl Pool {
         }
     }
 
-    fn slots_changed(&mut self, now: Nanos, id: u32, slots: u32, actions: &mut Vec<Action>) {
+    fn slots_changed(&mut self, id: u32, slots: u32) {
         let conn = &mut self.conns[id as usize];
         assert_eq!(conn.state, State::Open, "Slots({id}) of a connection that is not open");
         let had = conn.has_free_slot();
@@ -516,7 +522,6 @@ impl Pool {
             (true, false) => self.free.remove(id, conn.birth),
             _ => {}
         }
-        self.serve(now, actions);
     }
 
     fn draining(&mut self, now: Nanos, id: u32, actions: &mut Vec<Action>) {
@@ -526,19 +531,17 @@ impl Pool {
         self.free.remove(id, conn.birth);
         if conn.is_idle() {
             self.close(now, id, actions);
-            self.serve(now, actions);
         }
     }
 
-    fn closed(&mut self, now: Nanos, id: u32, actions: &mut Vec<Action>) {
+    fn closed(&mut self, now: Nanos, id: u32) {
         let conn = &mut self.conns[id as usize];
         assert_eq!(conn.state, State::Open, "Closed({id}) of a connection that is not open");
         if conn.running == 0 && self.policy.validate != Validate::Event {
             conn.half_closed = true;
-            return;
+        } else {
+            self.forget(now, id);
         }
-        self.forget(now, id);
-        self.serve(now, actions);
     }
 
     fn close(&mut self, now: Nanos, id: u32, actions: &mut Vec<Action>) {

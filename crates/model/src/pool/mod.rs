@@ -39,7 +39,8 @@
 //!
 //! # Rules that others choose differently
 //!
-//! - **Time passes before the event.** What was due at or before `now` expires first, whether or not its `Tick` came.
+//! - **Time passes before anybody is served.** What was due at or before `now` expires first, whether or not its `Tick`
+//!   came. Only what an event takes away (`Cancel`, `Closed`, `Draining`) goes before that.
 //! - **Release before the next acquire.** In a closed loop the caller sends a worker's `Released` and then the same
 //!   worker's next `Acquire`, before the events of other workers. So at most one connection is idle at any time and an
 //!   idle cap of 1 or more never bites in a closed loop; it bites when requests arrive independently of completions.
