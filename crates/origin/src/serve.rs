@@ -335,12 +335,10 @@ impl Worker {
                     return;
                 }
             }
-            if bytes.is_empty() && at > 0 {
-                return;
-            }
             let (taken, step) = client.read(bytes, self.script.usual);
+            let is_all = taken == bytes.len();
             at += taken;
-            if !self.take_step(slot, step) {
+            if !self.take_step(slot, step, is_all) {
                 return;
             }
         }
@@ -351,14 +349,14 @@ impl Worker {
         let Some(client) = &mut self.clients[slot] else { return };
         let backlog = std::mem::take(&mut client.backlog);
         let mut at = 0;
-        while at < backlog.len() {
+        while !backlog.is_empty() {
             let Some(client) = &mut self.clients[slot] else { return };
             if !matches!(client.state, State::Reading) {
                 break;
             }
             let (taken, step) = client.read(&backlog[at..], self.script.usual);
             at += taken;
-            if !self.take_step(slot, step) {
+            if !self.take_step(slot, step, at == backlog.len()) {
                 break;
             }
         }
@@ -375,23 +373,26 @@ impl Worker {
         }
     }
 
-    /// True if the rest of the bytes may hold more.
-    fn take_step(&mut self, slot: usize, step: Step) -> bool {
+    /// True if there may be more to read, be it in the decoder. `is_all`: no byte is left.
+    fn take_step(&mut self, slot: usize, step: Step, is_all: bool) -> bool {
         match step {
-            Step::NeedMore => return false,
-            Step::More => {}
+            Step::NeedMore => false,
+            Step::More => true,
             Step::Expects => {
                 let conn = self.client(slot).conn;
                 self.net.send(conn, CONTINUE);
+                true
             }
-            Step::Complete => self.complete(slot),
+            Step::Complete => {
+                self.complete(slot);
+                !is_all
+            }
             Step::Refused(status) => {
                 self.client(slot).request.refuse(status);
                 self.refuse(slot);
-                return false;
+                false
             }
         }
-        true
     }
 
     fn complete(&mut self, slot: usize) {
