@@ -3,9 +3,13 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use weir_load::LoadError;
 use weir_model::units::UsageError;
 use weir_origin::OriginError;
+
+use crate::cli::Cli;
 
 /// Exit statuses, as `weir run --help` lists them.
 pub mod exit {
@@ -67,29 +71,48 @@ impl From<OriginError> for Stop {
 }
 
 impl From<clap::Error> for Stop {
-    /// Clap's first paragraph is what is wrong; its tip, or the values it knows, is what to do.
+    /// Clap's first line is what is wrong. What to do is its tip and the values it knows, or what a value's own parser
+    /// expected.
     fn from(error: clap::Error) -> Stop {
         let text = error.render().to_string();
-        let paragraphs: Vec<&str> = text.split("\n\n").map(str::trim).collect();
-        let first = paragraphs.first().copied().unwrap_or_default();
-        let first = first.strip_prefix("error: ").unwrap_or(first);
-        let (message, values) = match first.split_once("\n") {
-            Some((message, rest)) => (message, one_line(rest)),
-            None => (first, String::new()),
+        let message = text.lines().next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let expected = std::error::Error::source(&error).map(|e| e.to_string());
+        let message = match &expected {
+            Some(expected) => message.strip_suffix(&format!(": {expected}")).unwrap_or(message),
+            None => message,
         };
-        let tip = paragraphs.iter().filter_map(|p| p.strip_prefix("tip: ")).map(one_line).next();
-        let tip = tip.map(|tip| tip.split(" tip: ").next().unwrap_or_default().to_owned());
-        let values = values.trim_matches(['[', ']']).to_owned();
-        let hint = match (tip, values.is_empty()) {
-            (Some(tip), true) => tip,
-            (Some(tip), false) => format!("{tip}; {values}"),
-            (None, false) => values,
-            (None, true) => "`weir --help` and `weir run --help` list the flags".to_owned(),
+        let hints: Vec<String> = tip(&text).into_iter().chain(values(&text)).chain(missing(&text)).collect();
+        let hint = match (expected, error.kind()) {
+            (Some(expected), _) => expected,
+            (None, _) if !hints.is_empty() => hints.join("; "),
+            (None, ErrorKind::InvalidSubcommand | ErrorKind::MissingSubcommand) => subcommands(),
+            (None, _) => "`weir --help`, `weir run --help` and so on list the flags".to_owned(),
         };
-        Stop::usage(message, hint)
+        Stop::usage(message.trim_end_matches(':'), hint)
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// The first of `  tip: …`.
+fn tip(text: &str) -> Option<String> {
+    text.lines().find_map(|line| line.trim_start().strip_prefix("tip: ")).map(str::to_owned)
+}
+
+/// What stands in `  [possible values: …]`.
+fn values(text: &str) -> Option<String> {
+    let list = text.lines().find_map(|line| line.trim_start().strip_prefix("[possible values: "))?;
+    Some(format!("one of {}", list.trim_end_matches(']')))
+}
+
+/// The arguments that are listed as required.
+fn missing(text: &str) -> Option<String> {
+    let listed = text.lines().skip(1).take_while(|line| line.starts_with("  ")).map(str::trim);
+    let listed: Vec<&str> = listed.filter(|line| line.starts_with(['-', '<'])).collect();
+    (!listed.is_empty()).then(|| format!("give {}", listed.join(" ")))
+}
+
+fn subcommands() -> String {
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    format!("one of {}", names.join(", "))
 }

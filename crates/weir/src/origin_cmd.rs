@@ -8,7 +8,7 @@ use serde_json::json;
 use weir_model::plan::Io;
 use weir_model::units::{Nanos, format_count};
 use weir_net::{Backend, Endpoint};
-use weir_origin::{Fault, Latency, Origin, OriginConfig, OriginTls, Stats};
+use weir_origin::{Fault, Latency, Origin, OriginConfig, OriginError, OriginTls, Stats};
 
 use crate::cli::{Format, OriginArgs};
 use crate::error::Stop;
@@ -42,11 +42,10 @@ fn config_from(args: &OriginArgs) -> Result<OriginConfig, Stop> {
     if http.is_empty() && args.https.is_empty() {
         http.push(Endpoint::Tcp(DEFAULT_HTTP));
     }
-    let usage = |flag: &'static str| {
-        move |e: weir_origin::OriginError| Stop::usage(format!("--{flag}: {}", e.message), e.hint)
-    };
+    // Messages begin with the flag's name.
+    let usage = |e: OriginError| Stop::usage(format!("--{}", e.message), e.hint);
     let faults: Result<Vec<Fault>, Stop> =
-        args.faults.iter().map(|fault| Fault::parse(fault).map_err(usage("fault"))).collect();
+        args.faults.iter().map(|fault| Fault::parse(fault).map_err(usage)).collect();
     Ok(OriginConfig {
         http,
         https: args.https.iter().copied().map(Endpoint::Tcp).collect(),
@@ -59,7 +58,7 @@ fn config_from(args: &OriginArgs) -> Result<OriginConfig, Stop> {
         threads: args.threads,
         backend: backend(args.io),
         seed: args.seed.unwrap_or_else(random_seed),
-        latency: Latency::parse(&args.latency).map_err(usage("latency"))?,
+        latency: Latency::parse(&args.latency).map_err(usage)?,
         bytes: args.bytes,
         status: args.status,
         concurrency: args.concurrency,

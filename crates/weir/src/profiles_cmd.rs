@@ -43,7 +43,7 @@ fn show(profile: &Profile) -> String {
     text::hanging(&mut out, "  ", profile.about);
     out.push('\n');
     for (key, value) in values(profile) {
-        writeln!(out, "  {key:<23}{}", words(&key, &value)).expect("a string takes every write");
+        writeln!(out, "  {key:<25}{}", words(&key, &value)).expect("a string takes every write");
         for (_, source) in profile.sources.iter().filter(|(parameter, _)| *parameter == key) {
             text::hanging(&mut out, "      from ", source);
         }

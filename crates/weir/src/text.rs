@@ -25,6 +25,7 @@ const HISTOGRAM_BARS: usize = 10;
 const HISTOGRAM_WIDTH: usize = 40;
 const SHARE_WIDTH: usize = 16;
 const LINE_WIDTH: usize = 80;
+const TAB: usize = 8;
 
 pub fn render(record: &Record, style: Style) -> String {
     let report = Report::of(record, style);
@@ -242,8 +243,9 @@ impl Report<'_> {
         errors.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), (*name).clone()));
         for (name, n) in errors {
             let explained = explain::explain(name, &self.record.plan);
-            line(&mut out, &format!("  [{n}]\t{}", self.style.paint(Colour::Red, name)));
-            wrapped(&mut out, &explained.what, "\t");
+            let said = broken(&format!("{name}: {}", explained.what), LINE_WIDTH - TAB);
+            let said = said.join("\n\t").replacen(name, &self.style.paint(Colour::Red, name), 1);
+            line(&mut out, &format!("  [{n}]\t{said}"));
             if let Some(advice) = explained.advice {
                 wrapped(&mut out, &advice, "\t");
             }
@@ -276,7 +278,7 @@ impl Report<'_> {
         let heading = self.style.paint(Colour::Bold, "Verdict:");
         line(&mut out, &format!("{heading} {}", self.style.paint(colour, verdict.status.name())));
         for reason in &verdict.reasons {
-            wrapped(&mut out, &format!("{}: {}", reason.id, reason.text), "  ");
+            hanging(&mut out, "  - ", &format!("{}: {}", reason.id, reason.text));
         }
         if let Some(headline) = headline(self.record) {
             wrapped(&mut out, &headline, "  ");
@@ -333,26 +335,25 @@ pub fn target(plan: &Plan) -> String {
     }
 }
 
-/// `400 workers for 10 s`.
+/// `400 workers, for 10 s`.
 pub fn load(plan: &Plan) -> String {
     let pace = match &plan.pace {
         Pace::Closed { workers } => format!("{} workers", format_count(u64::from(*workers))),
-        Pace::Open { rate, arrival } => format!("{}{}", rate_words(*rate), arrival_words(*arrival)),
+        Pace::Open { rate, arrival } => format!("{}, {}", rate_words(*rate), arrival_words(*arrival)),
     };
     let stop = match plan.stop {
-        Stop { requests: Some(n), duration: None } => format!(", {} requests", format_count(n)),
-        Stop { requests: None, duration: Some(t) } => format!(" for {}", span(t)),
+        Stop { requests: Some(n), duration: None } => format!("{} requests", format_count(n)),
+        Stop { requests: None, duration: Some(t) } => format!("for {}", span(t)),
         Stop { requests: Some(n), duration: Some(t) } => {
-            format!(", {} requests or {}", format_count(n), span(t))
+            format!("{} requests or {}", format_count(n), span(t))
         }
-        Stop { requests: None, duration: None } => " until interrupted".to_owned(),
+        Stop { requests: None, duration: None } => "until interrupted".to_owned(),
     };
-    let warmup = if plan.warmup > Nanos::ZERO {
-        format!(" after a warm-up of {}", span(plan.warmup))
-    } else {
-        String::new()
+    let warmup = match plan.warmup {
+        Nanos::ZERO => String::new(),
+        warmup => format!(", after a warm-up of {}", span(warmup)),
     };
-    format!("{pace}{stop}{warmup}")
+    format!("{pace}, {stop}{warmup}")
 }
 
 fn rate_words(rate: Rate) -> String {
@@ -371,9 +372,9 @@ fn rate_words(rate: Rate) -> String {
 
 fn arrival_words(arrival: Arrival) -> &'static str {
     match arrival {
-        Arrival::Constant => ", evenly spaced,",
-        Arrival::Poisson => " (Poisson)",
-        Arrival::Burst => " (bursts)",
+        Arrival::Constant => "evenly spaced",
+        Arrival::Poisson => "Poisson arrivals",
+        Arrival::Burst => "in bursts each second",
     }
 }
 
@@ -407,7 +408,7 @@ fn line(out: &mut String, text: &str) {
 
 /// Breaks at spaces, so that each line with its indent fits.
 fn wrapped(out: &mut String, text: &str, indent: &str) {
-    let width = LINE_WIDTH - if indent == "\t" { 8 } else { indent.chars().count() };
+    let width = LINE_WIDTH - if indent == "\t" { TAB } else { indent.chars().count() };
     for part in broken(text, width) {
         line(out, &format!("{indent}{part}"));
     }
@@ -520,7 +521,7 @@ mod tests {
             (plan(Pace::Closed { workers: 400 }, count), "400 workers, 50,000 requests"),
             (
                 plan(Pace::Open { rate: Rate::Constant { per_s: 2e3 }, arrival: Arrival::Poisson }, both),
-                "2,000 requests/s (Poisson), 50,000 requests or 1.5 s",
+                "2,000 requests/s, Poisson arrivals, 50,000 requests or 1.5 s",
             ),
             (
                 plan(Pace::Open { rate: ramp, arrival: Arrival::Constant }, both),

@@ -20,7 +20,7 @@ fn bound(narrow: &Record) -> Option<String> {
     let measured = narrow.totals.rate;
     let word = if (measured / predicted - 1.0).abs() <= AGREES { "and" } else { "but" };
     Some(format!(
-        "{pool} connections that are each busy for {} with a request can carry {pool} / {:.3} s = {} requests/s, {word} {} \
+        "{pool} connections that are each busy for {} with a request can carry {pool} / {:.4} s = {} requests/s, {word} {} \
          were measured.",
         format_ms(busy_ms),
         busy_ms / 1e3,

@@ -35,7 +35,8 @@ fn key_figures(record: &Record) -> String {
     )
 }
 
-const COLUMNS: [&str; 7] = ["pool", "rate", "wait p50", "server p50", "resp. p50", "resp. p99", "opened"];
+/// Times are medians, except for the response's p99.
+const COLUMNS: [&str; 7] = ["", "rate", "wait", "server", "response", "p99", "opened"];
 
 fn row(played: &Played) -> [String; 7] {
     let Record { totals, latency, phases, .. } = &played.record;
@@ -57,7 +58,8 @@ pub fn comparison(played: &[Played], style: Style) -> String {
         let rest: String = rest.iter().map(|cell| format!("{cell:>11}")).collect();
         format!("  {pool:<12}{rest}")
     };
-    let mut out = format!("\n{}\n", style.paint(Colour::Bold, "Side by side"));
+    let mut out =
+        format!("\n{}\n", style.paint(Colour::Bold, "Side by side: medians, and the p99 of the response"));
     writeln!(out, "{}", style.paint(Colour::Dim, &aligned(COLUMNS))).expect("a string takes every write");
     for one in played {
         let cells = row(one);
