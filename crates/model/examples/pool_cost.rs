@@ -1,9 +1,9 @@
-//! What the pool costs a request: nanoseconds for one acquire and one release, by profile, on 64 connections.
+//! What the pool costs a request: nanoseconds of CPU for one acquire and one release, by profile, on 64 connections.
+//! CPU and not wall time, so that a busy machine tells the same (Linux only).
 //!
 //!     cargo run --release -p weir-model --example pool_cost
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use weir_model::pool::{Action, ConnId, Event, Policy, Pool, ReqId};
 use weir_model::profiles;
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-/// The median of nine rounds. `requests` are in the pool at once; those above the number of connections wait.
+/// The quietest of 25 rounds. `requests` are in the pool at once; those above the number of connections wait.
 fn cost_ns(policy: Policy, requests: u32) -> f64 {
     let mut pool = Pool::new(policy, 1);
     let mut actions = Vec::with_capacity(16);
@@ -45,11 +45,11 @@ fn cost_ns(policy: Policy, requests: u32) -> f64 {
     let mut running: Vec<u32> = (0..CONNS)
         .map(|conn| on(&mut pool, 0, Event::Dialled(ConnId(conn), 1)).expect("its request").0)
         .collect();
-    let mut rounds: Vec<f64> = (0..9)
+    let rounds: Vec<f64> = (0..25)
         .map(|round| {
-            let start = Instant::now();
-            for i in 0..ROUNDS / 9 {
-                let now = u64::from(round * (ROUNDS / 9) + i) * 1_000;
+            let start = cpu_ns();
+            for i in 0..ROUNDS / 25 {
+                let now = u64::from(round * (ROUNDS / 25) + i) * 1_000;
                 let conn = i.wrapping_mul(2_654_435_761) % CONNS;
                 let req = running[conn as usize];
                 let served = on(&mut pool, now, Event::Released(ConnId(conn)));
@@ -57,9 +57,14 @@ fn cost_ns(policy: Policy, requests: u32) -> f64 {
                 let (req, conn) = served.or(next).expect("one of the two");
                 running[conn as usize] = black_box(req);
             }
-            start.elapsed().as_nanos() as f64 / f64::from(ROUNDS / 9)
+            (cpu_ns() - start) as f64 / f64::from(ROUNDS / 25)
         })
         .collect();
-    rounds.sort_by(f64::total_cmp);
-    rounds[4]
+    rounds.into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// This thread's time on a CPU: the first number of its schedstat (Linux, Documentation/scheduler/sched-stats.rst).
+fn cpu_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).expect("a number of nanoseconds")
 }

@@ -54,9 +54,10 @@ impl List {
     }
 
     /// The id must not be in the list.
+    #[inline]
     pub(super) fn push_back(&mut self, id: u32) {
         if id as usize >= self.links.len() {
-            self.links.resize(id as usize + 1, Link { prev: OUT, next: OUT });
+            self.make_room(id);
         }
         self.links[id as usize] = Link { prev: self.tail, next: END };
         match self.tail {
@@ -67,7 +68,13 @@ impl List {
         self.len += 1;
     }
 
+    #[cold]
+    fn make_room(&mut self, id: u32) {
+        self.links.resize(id as usize + 1, Link { prev: OUT, next: OUT });
+    }
+
     /// The id must be in the list.
+    #[inline]
     pub(super) fn remove(&mut self, id: u32) {
         let Link { prev, next } = self.links[id as usize];
         match prev {
@@ -180,6 +187,47 @@ impl Line {
     }
 }
 
+/// Connections that run nothing. Their order is kept only for those policies that ask for it.
+#[derive(Clone, Debug)]
+pub(super) struct Idle {
+    len: u32,
+    longest_first: Option<List>,
+}
+
+impl Idle {
+    pub(super) fn new(ordered: bool) -> Idle {
+        Idle { len: 0, longest_first: ordered.then(List::new) }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(super) fn insert(&mut self, id: u32) {
+        self.len += 1;
+        if let Some(list) = &mut self.longest_first {
+            list.push_back(id);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: u32) {
+        self.len -= 1;
+        if let Some(list) = &mut self.longest_first {
+            list.remove(id);
+        }
+    }
+
+    /// The one that has been idle longest, in an ordered set.
+    pub(super) fn front(&self) -> Option<u32> {
+        self.longest_first.as_ref().and_then(List::front)
+    }
+
+    /// The next after it.
+    pub(super) fn after(&self, id: u32) -> Option<u32> {
+        self.longest_first.as_ref().and_then(|list| list.next(id))
+    }
+}
+
 /// Connections with a free slot, in the order in which `IdlePick` wants them.
 #[derive(Clone, Debug)]
 pub(super) enum Free {
@@ -216,6 +264,13 @@ impl Free {
             Free::Oldest(set) | Free::Youngest(set) => {
                 set.remove(&(birth, id));
             }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Free::Recency(line) => line.is_empty(),
+            Free::Oldest(set) | Free::Youngest(set) => set.is_empty(),
         }
     }
 

@@ -8,20 +8,26 @@ use rand::{RngExt, SeedableRng};
 
 use super::backoff::Backoff;
 use super::conn::{Conn, NOBODY, State};
-use super::line::{End, Free, Line, List};
+use super::line::{End, Free, Idle, Line};
 use super::policy::*;
 use super::{Action, ConnId, Counts, Event, PoolError, ReqId};
 use crate::units::Nanos;
 
-/// A waiting request. What is not waiting has none.
+/// What the pool remembers of a request.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     since: Nanos,
-    /// The connection whose dial was started for it, or `NO_DIAL`.
-    dial: u32,
+    place: Place,
 }
 
-const NO_DIAL: u32 = u32::MAX;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Not waiting.
+    Outside,
+    Queued,
+    /// Waiting, with the dial of this connection started for it.
+    WithDial(u32),
+}
 
 /// The policy's limits with "none" as the largest number, so that each check is one comparison.
 #[derive(Clone, Copy, Debug)]
@@ -62,17 +68,19 @@ pub struct Pool {
     vacant: Vec<u32>,
     /// Open connections with a free slot.
     free: Free,
-    /// Open connections that run nothing, longest idle first.
-    idle: List,
+    /// Open connections that run nothing.
+    idle: Idle,
     dialling: u32,
     busy: u32,
     births: u64,
 
     waiters: Vec<Waiter>,
-    /// Every waiting request.
-    waiting: Line,
-    /// Those that have no dial of their own.
+    /// Waiting requests that have no dial of their own.
     queued: Line,
+    /// All waiting requests, where the policy asks for the first of them; otherwise nothing.
+    waiting: Option<Line>,
+    /// Waiting requests that have a dial of their own.
+    with_dial: u32,
     running: u32,
 
     /// Eager: dial again below so many open connections.
@@ -117,19 +125,23 @@ impl Pool {
             IdlePick::FirstFit => Free::Oldest(BTreeSet::new()),
             IdlePick::LastSlot => Free::Youngest(BTreeSet::new()),
         };
+        let everybody = policy.race == DialRace::Race || policy.acquire_clock == AcquireClock::WaitDial;
+        let in_order =
+            policy.idle_evict == IdleEvict::LongestIdle || matches!(policy.idle_check, IdleCheck::Sweep(_));
         Pool {
             limits,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             conns: Vec::new(),
             vacant: Vec::new(),
             free,
-            idle: List::new(),
+            idle: Idle::new(in_order),
             dialling: 0,
             busy: 0,
             births: 0,
             waiters: Vec::new(),
-            waiting: Line::new(end),
             queued: Line::new(end),
+            waiting: everybody.then(|| Line::new(end)),
+            with_dial: 0,
             running: 0,
             floor: limits.store(eager),
             prewarm: limits.store(prewarm),
@@ -161,7 +173,7 @@ impl Pool {
     pub fn on(&mut self, now: Nanos, event: Event, actions: &mut Vec<Action>) {
         // First what the event takes away or adds, so that nothing about to be decided names what is gone.
         match event {
-            Event::Cancel(req) => self.cancel(req.0),
+            Event::Cancel(req) => self.stop_waiting(req.0),
             Event::Closed(conn) => self.closed(now, conn.0),
             Event::Draining(conn) => self.draining(now, conn.0, actions),
             Event::Slots(conn, slots) => self.slots_changed(conn.0, slots),
@@ -192,8 +204,7 @@ impl Pool {
 
     /// Whether one more queued request may have a connection or a dial.
     fn may_start(&self) -> bool {
-        let with_dial = self.waiting.len() - self.queued.len();
-        self.running + with_dial < self.limits.inflight
+        self.running + self.with_dial < self.limits.inflight
     }
 
     fn may_dial(&self) -> bool {
@@ -223,23 +234,27 @@ impl Pool {
     }
 
     fn queue(&mut self, now: Nanos, req: u32, actions: &mut Vec<Action>) {
-        let counted = if self.policy.pending_counts_dials { self.waiting.len() } else { self.queued.len() };
-        if counted >= self.limits.pending {
+        let dials = if self.policy.pending_counts_dials { self.with_dial } else { 0 };
+        if self.queued.len() + dials >= self.limits.pending {
             actions.push(Action::Reject(ReqId(req), PoolError::PendingLimit));
             return;
         }
         self.wait(now, req, actions);
+        self.waiters[req as usize].place = Place::Queued;
         self.queued.push(req);
         self.arm(now.saturating_add(self.limits.acquire), actions);
     }
 
     fn wait(&mut self, now: Nanos, req: u32, actions: &mut Vec<Action>) {
-        assert!(!self.waiting.contains(req), "Acquire of request {req}, which is waiting already");
         if req as usize >= self.waiters.len() {
-            self.waiters.resize(req as usize + 1, Waiter { since: Nanos::ZERO, dial: NO_DIAL });
+            self.waiters.resize(req as usize + 1, Waiter { since: Nanos::ZERO, place: Place::Outside });
         }
-        self.waiters[req as usize] = Waiter { since: now, dial: NO_DIAL };
-        self.waiting.push(req);
+        let waiter = &mut self.waiters[req as usize];
+        assert_eq!(waiter.place, Place::Outside, "Acquire of request {req}, which is waiting already");
+        waiter.since = now;
+        if let Some(waiting) = &mut self.waiting {
+            waiting.push(req);
+        }
         if self.policy.acquire_clock == AcquireClock::WaitDial {
             self.arm(now.saturating_add(self.limits.acquire), actions);
         }
@@ -247,16 +262,17 @@ impl Pool {
 
     /// Its dial, if it has one, goes on for whoever waits then.
     fn stop_waiting(&mut self, req: u32) {
-        self.waiting.remove(req);
-        match self.waiters[req as usize].dial {
-            NO_DIAL => self.queued.remove(req),
-            conn => self.conns[conn as usize].origin = NOBODY,
+        if let Some(waiting) = &mut self.waiting {
+            waiting.remove(req);
         }
-    }
-
-    fn cancel(&mut self, req: u32) {
-        assert!(self.waiting.contains(req), "Cancel of request {req}, which is not waiting");
-        self.stop_waiting(req);
+        match std::mem::replace(&mut self.waiters[req as usize].place, Place::Outside) {
+            Place::Outside => panic!("request {req} is not waiting"),
+            Place::Queued => self.queued.remove(req),
+            Place::WithDial(conn) => {
+                self.with_dial -= 1;
+                self.conns[conn as usize].origin = NOBODY;
+            }
+        }
     }
 
     fn assign(&mut self, req: u32, id: u32, actions: &mut Vec<Action>) {
@@ -277,7 +293,7 @@ impl Pool {
     /// Keeps the promise that nobody is queued while a slot or the right to dial is there.
     fn serve(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         while let Some(req) = self.next_for_a_free_slot() {
-            if self.waiters[req as usize].dial == NO_DIAL && !self.may_start() {
+            if !self.may_be_assigned(req) {
                 return;
             }
             let Some(conn) = self.pick(now, actions) else { break };
@@ -294,8 +310,13 @@ impl Pool {
     fn next_for_a_free_slot(&mut self) -> Option<u32> {
         match self.policy.race {
             DialRace::Bound => self.queued.pick(&mut self.rng),
-            DialRace::Race => self.waiting.pick(&mut self.rng),
+            DialRace::Race => self.waiting.as_ref()?.pick(&mut self.rng),
         }
+    }
+
+    /// A request with a dial counts against `max_inflight` already.
+    fn may_be_assigned(&self, req: u32) -> bool {
+        self.waiters[req as usize].place != Place::Queued || self.may_start()
     }
 
     /// A connection for one more request; those that turn out to be no good are closed on the way.
@@ -330,7 +351,8 @@ impl Pool {
 impl Pool {
     fn dial_for(&mut self, req: u32, actions: &mut Vec<Action>) {
         let conn = self.dial(req, actions);
-        self.waiters[req as usize].dial = conn;
+        self.waiters[req as usize].place = Place::WithDial(conn);
+        self.with_dial += 1;
     }
 
     fn dial(&mut self, origin: u32, actions: &mut Vec<Action>) -> u32 {
@@ -433,16 +455,40 @@ impl Pool {
             return self.serve(now, actions);
         }
         if conn.has_free_slot() {
-            self.free.insert(id, conn.birth);
+            if self.hand_over(now, id, actions) {
+                return;
+            }
+            self.free.insert(id, self.conns[id as usize].birth);
         }
         if ended {
             self.busy -= 1;
             self.become_idle(now, id, actions);
         }
-        if !self.waiting.is_empty() {
+        self.serve(now, actions);
+        self.trim(now, id, actions);
+    }
+
+    /// Gives the slot that came free straight to a waiter, if no other slot is free that it might be given instead. The
+    /// same as `serve` would do, without putting the connection on its lists and taking it off again.
+    fn hand_over(&mut self, now: Nanos, id: u32, actions: &mut Vec<Action>) -> bool {
+        if !self.free.is_empty() {
+            return false;
+        }
+        let Some(req) = self.next_for_a_free_slot() else { return false };
+        if !self.may_be_assigned(req) {
+            return false;
+        }
+        let queued = self.waiters[req as usize].place == Place::Queued;
+        self.stop_waiting(req);
+        let conn = &mut self.conns[id as usize];
+        conn.running += 1;
+        conn.served += 1;
+        self.running += 1;
+        actions.push(Action::Assign(ReqId(req), ConnId(id)));
+        if !queued {
             self.serve(now, actions);
         }
-        self.trim(now, id, actions);
+        true
     }
 
     /// A connection that is spent: no request may start on it, and after the last one it is closed.
@@ -450,13 +496,13 @@ impl Pool {
         self.free.remove(id, self.conns[id as usize].birth);
         if ended {
             self.busy -= 1;
-            self.idle.push_back(id);
+            self.idle.insert(id);
             self.close(now, id, actions);
         }
     }
 
     fn become_idle(&mut self, now: Nanos, id: u32, actions: &mut Vec<Action>) {
-        self.idle.push_back(id);
+        self.idle.insert(id);
         let conn = &mut self.conns[id as usize];
         conn.idle_since = now;
         conn.due = now.saturating_add(conn.idle_max).min(conn.dies);
@@ -599,7 +645,7 @@ impl Pool {
     fn next_to_time_out(&self) -> Option<u32> {
         match self.policy.acquire_clock {
             AcquireClock::Wait => self.queued.front(),
-            AcquireClock::WaitDial => self.waiting.front(),
+            AcquireClock::WaitDial => self.waiting.as_ref()?.front(),
         }
     }
 
@@ -630,13 +676,13 @@ impl Pool {
     fn sweep_idle(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         let mut next = self.idle.front();
         while let Some(id) = next {
-            next = self.idle.next(id);
+            next = self.idle.after(id);
             if self.conns[id as usize].due <= now {
                 self.close(now, id, actions);
             }
         }
         self.sweep = match self.policy.idle_check {
-            IdleCheck::Sweep(span) if !self.idle.is_empty() => next_multiple(now, span),
+            IdleCheck::Sweep(span) if self.idle.len() > 0 => next_multiple(now, span),
             _ => Nanos::MAX,
         };
     }

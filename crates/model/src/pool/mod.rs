@@ -18,11 +18,11 @@
 //! ```
 //!
 //! A request that finds no free slot waits. Either it waits with a *dial of its own*, or it is *queued*. Four sets hold
-//! all this, each with O(1) insertion and removal over dense ids:
+//! all this, each with O(1) insertion and removal over dense ids (`free` by age: O(log n)):
 //!
 //! - `free`: connections with a free slot, in the order that `pick` needs;
-//! - `idle`: connections that run nothing, longest idle first; for the idle cap and for expiry;
-//! - `waiting`: all waiting requests by arrival; `queued`: those of them that have no dial.
+//! - `idle`: connections that run nothing, longest idle first; for the idle cap and for sweeps;
+//! - `queued`: waiting requests without a dial, by arrival; `waiting`: all of them, where a policy needs that.
 //!
 //! One procedure, `serve`, keeps the pool's promise after every event, that *nobody is queued while a slot or the
 //! right to dial is there*: hand free slots to waiters in `order`, then dial for queued ones while the limits allow.

@@ -352,8 +352,6 @@ impl World {
     }
 
     fn dial(&mut self, event: Event, conn: u32) {
-        let reuse_max =
-            if self.policy.reuse { self.policy.max_requests_per_conn.unwrap_or(u64::MAX) } else { 1 };
         let fresh = Conn {
             life: Life::Dialling,
             number: self.dials,
