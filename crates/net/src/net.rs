@@ -114,6 +114,15 @@ impl Net {
         self.batch_time
     }
 
+    /// While `Event::Sent` is handled: when its bytes were in the kernel's hands. io_uring hands over a whole batch at
+    /// once, and tells at the end of it.
+    pub fn sent_at(&self) -> u64 {
+        match self.body {
+            Body::Uring(_) => self.batch_time,
+            Body::Polled(_) => clock::now(),
+        }
+    }
+
     /// Connections that are dialling, open, or still sending after their close.
     pub fn open_conns(&self) -> usize {
         self.slots.in_use()
