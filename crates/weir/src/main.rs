@@ -31,6 +31,7 @@ mod fixture;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use cli::{Cli, Command};
 use error::Stop;
@@ -39,10 +40,15 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and version are no errors, and have their own layout.
-        Err(asked) if !asked.use_stderr() => asked.exit(),
+        Err(asked) if !asked.use_stderr() || is_bare(&asked) => asked.exit(),
         Err(wrong) => return Stop::from(wrong).say(),
     };
     done(cli.command).unwrap_or_else(|stop| stop.say())
+}
+
+/// `weir` alone: what there is to do is all there is to say.
+fn is_bare(error: &clap::Error) -> bool {
+    error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
 fn done(command: Command) -> Result<ExitCode, Stop> {

@@ -9,7 +9,6 @@ use weir_load::{Finished, Running};
 use weir_model::gates::Gate;
 use weir_model::plan::Plan;
 use weir_model::record::{Header, Record};
-use weir_model::tick::Timeline;
 use weir_model::verdict::Status;
 
 use crate::cli::{Format, RunArgs};
@@ -21,7 +20,7 @@ use crate::style::Style;
 use crate::{host, output, signals, text};
 
 /// A partial record is written this often: rendering eleven histograms takes milliseconds, which the load must not feel.
-const SECONDS_BETWEEN_WRITES: usize = 5;
+const SECONDS_BETWEEN_WRITES: u32 = 5;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Stop> {
     refuse_formats_as_files(args)?;
@@ -31,11 +30,21 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Stop> {
     host::check_files(&plan, host::raise_files_limit())?;
     let mut files = Files::open(args)?;
 
-    let (record, lost) = measure(args, &plan, &gates, &mut files)?;
-    files.close(&record)?;
-    print(args, &record)?;
-    lost.map_or(Ok(()), Err)?;
-    Ok(ExitCode::from(exit_status(&record)))
+    let measured = measure(args, &plan, &gates, &mut files)?;
+    let kept = files.close(&measured.record);
+    print(args, &measured.record)?;
+    kept?;
+    match measured.trouble {
+        Some(trouble) => Err(trouble),
+        None => Ok(ExitCode::from(exit_status(&measured.record))),
+    }
+}
+
+/// A run that is over.
+struct Measured {
+    record: Record,
+    /// A file that could not be written while the run went on, or why the run ended before its time.
+    trouble: Option<Stop>,
 }
 
 /// What the run leaves behind, opened before it starts.
@@ -60,13 +69,7 @@ impl Files {
     }
 }
 
-/// Runs it. The second value is a file that could not be written: the run goes on, and its end says so.
-fn measure(
-    args: &RunArgs,
-    plan: &Plan,
-    gates: &[Gate],
-    files: &mut Files,
-) -> Result<(Record, Option<Stop>), Stop> {
+fn measure(args: &RunArgs, plan: &Plan, gates: &[Gate], files: &mut Files) -> Result<Measured, Stop> {
     let started_at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
     let header = |interrupted, io: &str| Header {
         started_at: started_at.clone(),
@@ -80,26 +83,29 @@ fn measure(
 
     let mut progress = Progress::new(plan, args.quiet, args.no_color);
     progress.begin();
-    // The loader has merged the instances already.
-    let mut timeline = Timeline::new(1);
-    let mut lost = None;
+    let mut trouble = None;
+    let mut seconds = 0;
     while let Some(update) = running.next_update() {
-        let point = timeline.push(&update.tick);
-        if let Some(point) = point {
-            progress.show(&point);
-        }
-        let written = files.samples.as_mut().map(|file| file.write(&update.samples, update.warmup));
-        keep_first(&mut lost, written);
-        if timeline.points.len() % SECONDS_BETWEEN_WRITES == 0 {
+        let written = files.samples.as_mut().map(|file| file.write(&update.samples, plan.warmup));
+        keep_first(&mut trouble, written);
+        let Some(point) = update.point else { continue };
+        progress.show(&point);
+        seconds += 1;
+        if seconds % SECONDS_BETWEEN_WRITES == 0 {
             let partial = files.record.as_ref().filter(|file| file.keeps_partial());
-            let written = partial.map(|file| file.write(&Record::build(header(true, ""), &timeline, gates)));
-            keep_first(&mut lost, written);
+            let written =
+                partial.map(|file| file.write(&Record::build(header(true, ""), running.timeline(), gates)));
+            keep_first(&mut trouble, written);
         }
     }
     progress.end();
-    let Finished { io, interrupted, .. } = running.finish();
-    timeline.finish();
-    Ok((Record::build(header(interrupted, io), &timeline, gates), lost))
+    let (timeline, Finished { io, interrupted, gave_up }) = running.finish();
+    let record = Record::build(header(interrupted, io), &timeline, gates);
+    Ok(Measured { record, trouble: gave_up.map(unreachable).or(trouble) })
+}
+
+fn unreachable(why: String) -> Stop {
+    Stop::could_not_run(why, "does the server run, and are host and port right?")
 }
 
 fn keep_first(lost: &mut Option<Stop>, written: Option<Result<(), Stop>>) {

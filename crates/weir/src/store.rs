@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use weir_model::record::Record;
 use weir_model::sample::{Phase, Sample};
+use weir_model::units::Nanos;
 
 use crate::error::Stop;
 
@@ -99,8 +100,11 @@ impl SampleFile {
         Ok(SampleFile { path: path.to_owned(), out })
     }
 
-    pub fn write(&mut self, samples: &[Sample], warmup: bool) -> Result<(), Stop> {
-        let written = samples.iter().try_for_each(|sample| write_sample(&mut self.out, sample, warmup));
+    /// Requests that were intended before the end of the warm-up are marked.
+    pub fn write(&mut self, samples: &[Sample], warmup: Nanos) -> Result<(), Stop> {
+        let written = samples
+            .iter()
+            .try_for_each(|sample| write_sample(&mut self.out, sample, sample.intended < warmup));
         written.map_err(|e| self.failed(&e))
     }
 

@@ -110,7 +110,7 @@ mod tests {
         let wide = |nth: u64| {
             let mut sample = fixture::sample(nth);
             let waited = sample.acquired - sample.started - sample.dial.total();
-            sample.intended = sample.intended + waited;
+            sample.intended += waited;
             sample.started = sample.intended;
             sample
         };
