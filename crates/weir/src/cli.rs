@@ -386,7 +386,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "DIR", default_value = "weir-demo")]
     pub dir: PathBuf,
     /// How long each run sends
-    #[arg(short = 'z', long, value_name = "T", value_parser = values::span, default_value = "4s")]
+    #[arg(short = 'z', long, value_name = "T", value_parser = values::span, default_value = "5s")]
     pub duration: Nanos,
     /// No progress
     #[arg(long)]

@@ -20,8 +20,6 @@ use crate::{output, signals};
 /// Spread about 100 ms, as real services are: with one exact latency all callers would move in step.
 const LATENCY: &str = "normal:100ms,20ms";
 const CALLERS: u32 = 400;
-/// Long enough for the callers to fall out of the step in which they start.
-const WARMUP: &str = "1s";
 
 /// One run of the demo. `id` names its files.
 pub struct Scene {
@@ -96,9 +94,8 @@ fn introduction(style: Style) -> String {
 /// Runs one scene as a process of its own, which shows its progress on this terminal.
 fn play(args: &DemoArgs, scene: &'static Scene, url: &str) -> Result<Played, Stop> {
     let file = args.dir.join(format!("{}.json", scene.id));
-    let mut flags: Vec<String> =
-        ["run", "-c", &CALLERS.to_string(), "--warmup", WARMUP, "-z"].map(str::to_owned).into();
-    flags.push(format!("{}ms", args.duration.0 / 1_000_000));
+    let mut flags: Vec<String> = vec!["run".to_owned(), "-c".to_owned(), CALLERS.to_string()];
+    flags.extend(["-z".to_owned(), format!("{}s", args.duration.as_secs_f64())]);
     flags.extend(scene.flags.iter().map(|flag| (*flag).to_owned()));
     flags.push(url.to_owned());
     let command = format!("weir {}", flags.join(" "));

@@ -9,6 +9,7 @@ use weir_model::units::{format_count, format_ms, format_rate};
 use crate::style::{Colour, Style};
 
 const BAR_WIDTH: usize = 16;
+const LENGTH_MIN_S: f64 = 0.01;
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ impl Progress {
     pub fn show(&mut self, point: &Point) {
         self.so_far.add(point);
         match self.mode {
+            // A second of no length, in which nothing was done, is only where two stages meet.
+            _ if point.requests == 0 && point.length_s < LENGTH_MIN_S => {}
             Mode::Quiet => {}
             Mode::Live => say(&self.live(point)),
             Mode::Lines => say(&format!("{}\n", self.so_far.plain(point))),

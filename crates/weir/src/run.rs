@@ -34,10 +34,19 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Stop> {
     let kept = files.close(&measured.record);
     print(args, &measured.record)?;
     kept?;
-    match measured.trouble {
+    match measured.trouble.or_else(|| nothing_succeeded(&measured.record)) {
         Some(trouble) => Err(trouble),
         None => Ok(ExitCode::from(exit_status(&measured.record))),
     }
+}
+
+fn nothing_succeeded(record: &Record) -> Option<Stop> {
+    if exit_status(record) != exit::COULD_NOT_RUN {
+        return None;
+    }
+    let (what, advice) = text::commonest_error(record)?;
+    let hint = advice.unwrap_or_else(|| "does the server run, and are host and port right?".to_owned());
+    Some(Stop::could_not_run(format!("no request succeeded: {what}"), hint))
 }
 
 /// A run that is over.

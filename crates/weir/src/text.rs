@@ -45,6 +45,13 @@ pub fn render(record: &Record, style: Style) -> String {
     filled.join("\n")
 }
 
+/// What most failed requests failed by, and what to do about it.
+pub fn commonest_error(record: &Record) -> Option<(String, Option<String>)> {
+    let (name, n) = record.errors.iter().max_by_key(|(_, n)| **n)?;
+    let explained = explain::explain(name, &record.plan);
+    Some((format!("{} times {name}, {}", format_count(*n), explained.what), explained.advice))
+}
+
 /// The table of phases alone.
 pub fn phases(record: &Record, style: Style) -> String {
     Report::of(record, style).phases()
@@ -203,7 +210,9 @@ impl Report<'_> {
         if totals.dials_failed > 0 {
             row("Failed to open:", format_count(totals.dials_failed));
         }
-        row("Reused:", format!("{} of requests", format_percent(totals.reuse_ratio)));
+        if totals.conns_opened + totals.reused > 0 {
+            row("Reused:", format!("{} of requests", format_percent(totals.reuse_ratio)));
+        }
         if has_tls(&self.record.plan) {
             let resumed = format_count(totals.tls_resumed);
             row("TLS handshakes:", format!("{} ({resumed} resumed)", format_count(totals.tls_handshakes)));

@@ -8,6 +8,9 @@ const AGREES: f64 = 0.05;
 /// Less of a difference between two rates is not worth a sentence.
 const WORTH_SAYING: f64 = 1.2;
 
+/// A median wait below this share of the response time is nobody's wait.
+const NOBODY: f64 = 0.01;
+
 pub fn sentences(narrow: &Record, wide: &Record, fresh: &Record) -> Vec<String> {
     [bound(narrow), queue(narrow), widened(narrow, wide), churn(wide, fresh)].into_iter().flatten().collect()
 }
@@ -44,7 +47,8 @@ fn queue(narrow: &Record) -> Option<String> {
 
 fn widened(narrow: &Record, wide: &Record) -> Option<String> {
     let times = wide.totals.rate / narrow.totals.rate;
-    (times >= WORTH_SAYING).then(|| {
+    let nobody_waits = wide.phases.wait.p50 < NOBODY * wide.latency.response.p50;
+    (times >= WORTH_SAYING && nobody_waits).then(|| {
         format!(
             "With {} connections nobody waits: {times:.1} times the rate, and {} instead of {} at the median.",
             format_count(u64::from(wide.plan.pool.max_conns.unwrap_or_default())),
