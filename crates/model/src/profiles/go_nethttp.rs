@@ -44,7 +44,7 @@ pub(super) fn profile(_width: u32) -> Profile {
                 "golang/go@go1.26.8:src/net/http/transport.go::DefaultTransport.IdleConnTimeout",
             ),
             ("idle_check", "golang/go@go1.26.8:src/net/http/transport.go::DefaultTransport.IdleConnTimeout"),
-            ("keepalive_hint", "golang/go@go1.26.8:src/net/http/transport.go::tryPutIdleConn"),
+            ("keepalive_hint", "golang/go@go1.26.8:src/net/http/transport.go"),
             ("max_lifetime", "golang/go@go1.26.8:src/net/http/transport.go::Transport"),
             ("max_requests_per_conn", "golang/go@go1.26.8:src/net/http/transport.go::Transport"),
             ("validate", "golang/go@go1.26.8:src/net/http/transport.go::readLoop, queueForIdleConn"),

@@ -34,11 +34,11 @@ pub(super) fn profile(_width: u32) -> Profile {
             ("connect_timeout", "benoitc/hackney@1.25.0:src/hackney_pool.erl::do_checkout"),
             ("pick", "benoitc/hackney@1.25.0:src/hackney_pool.erl::store_socket"),
             ("idle_timeout", "benoitc/hackney@1.25.0:src/hackney.app.src::timeout"),
-            ("keepalive_hint", "benoitc/hackney@1.25.0:src/hackney_pool.erl::store_socket"),
-            ("max_lifetime", "benoitc/hackney@1.25.0:src/hackney_pool.erl::store_socket"),
-            ("max_requests_per_conn", "benoitc/hackney@1.25.0:src/hackney_pool.erl::store_socket"),
+            ("keepalive_hint", "benoitc/hackney@1.25.0:src/hackney_pool.erl"),
+            ("max_lifetime", "benoitc/hackney@1.25.0:src/hackney_pool.erl"),
+            ("max_requests_per_conn", "benoitc/hackney@1.25.0:src/hackney_pool.erl"),
             ("validate", "benoitc/hackney@1.25.0:src/hackney_pool.erl::find_connection"),
-            ("retry", "benoitc/hackney@1.25.0:src/hackney.erl::request"),
+            ("retry", "benoitc/hackney@1.25.0:src/hackney.erl"),
         ],
     }
 }

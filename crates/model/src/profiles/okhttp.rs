@@ -67,15 +67,15 @@ pub(super) fn profile(_width: u32) -> Profile {
             ),
             (
                 "keepalive_hint",
-                "square/okhttp@parent-5.4.0:okhttp/src/commonJvmAndroid/kotlin/okhttp3/internal/connection/RealConnectionPool.kt::closeConnections",
+                "square/okhttp@parent-5.4.0:okhttp/src/commonJvmAndroid/kotlin/okhttp3/internal/connection/RealConnectionPool.kt",
             ),
             (
                 "max_lifetime",
-                "square/okhttp@parent-5.4.0:okhttp/src/commonJvmAndroid/kotlin/okhttp3/internal/connection/RealConnectionPool.kt::closeConnections",
+                "square/okhttp@parent-5.4.0:okhttp/src/commonJvmAndroid/kotlin/okhttp3/internal/connection/RealConnectionPool.kt",
             ),
             (
                 "max_requests_per_conn",
-                "square/okhttp@parent-5.4.0:okhttp/src/commonJvmAndroid/kotlin/okhttp3/internal/connection/RealConnection.kt::isEligible",
+                "square/okhttp@parent-5.4.0:okhttp/src/commonJvmAndroid/kotlin/okhttp3/internal/connection/RealConnection.kt",
             ),
             (
                 "validate",

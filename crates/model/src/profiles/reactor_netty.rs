@@ -49,7 +49,7 @@ pub(super) fn profile(_width: u32) -> Profile {
             ),
             (
                 "acquire_clock",
-                "reactor/reactor-pool@v1.2.6:reactor-pool/src/main/java/reactor/pool/SimpleDequePool.java::drainLoop",
+                "reactor/reactor-netty@v1.3.6:reactor-netty-core/src/main/java/reactor/netty/resources/ConnectionProvider.java::DEFAULT_POOL_ACQUIRE_TIMEOUT",
             ),
             (
                 "dial",
@@ -77,7 +77,7 @@ pub(super) fn profile(_width: u32) -> Profile {
             ),
             (
                 "keepalive_hint",
-                "reactor/reactor-netty@v1.3.6:reactor-netty-core/src/main/java/reactor/netty/resources/ConnectionProvider.java::DEFAULT_POOL_MAX_IDLE_TIME",
+                "reactor/reactor-netty@v1.3.6:reactor-netty-core/src/main/java/reactor/netty/resources/ConnectionProvider.java",
             ),
             (
                 "max_lifetime",
@@ -85,7 +85,7 @@ pub(super) fn profile(_width: u32) -> Profile {
             ),
             (
                 "max_requests_per_conn",
-                "reactor/reactor-netty@v1.3.6:reactor-netty-core/src/main/java/reactor/netty/resources/ConnectionProvider.java::Builder",
+                "reactor/reactor-netty@v1.3.6:reactor-netty-core/src/main/java/reactor/netty/resources/ConnectionProvider.java",
             ),
             (
                 "validate",

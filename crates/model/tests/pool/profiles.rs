@@ -85,7 +85,8 @@ fn every_source_is_ours_or_a_place_in_a_versioned_repository() {
             if *source != "weir" {
                 let (repository, rest) = source.split_once('@').expect(&place);
                 let (version, path_and_symbol) = rest.split_once(':').expect(&place);
-                let (path, symbol) = path_and_symbol.split_once("::").expect(&place);
+                let (path, symbol) = path_and_symbol.split_once("::").unwrap_or((path_and_symbol, "absent"));
+                assert!(path.contains('.'), "{place}: a file");
                 assert_eq!(repository.split('/').count(), 2, "{place}");
                 assert!([version, path, symbol].iter().all(|part| !part.is_empty()), "{place}");
             }

@@ -544,6 +544,17 @@ fn a_hint_of_max_counts_the_requests_that_are_left() {
 }
 
 #[test]
+fn a_connection_that_a_hint_ended_takes_no_request_before_its_release_either() {
+    let policy = Policy { keepalive_hint: HintRule::Obey, ..lazy() };
+    let mut pool = Pool::new(policy, 1);
+    play(&mut pool, 0, acquire(0));
+    play(&mut pool, 0, dialled_with(0, 2));
+    play(&mut pool, 1, hint(0, None, Some(0)));
+    assert_eq!(play(&mut pool, 1, acquire(1)), [dial(1)]);
+    assert_eq!(play(&mut pool, 2, released(0)), [close(0)]);
+}
+
+#[test]
 fn an_idle_connection_that_the_server_closed_is_noticed_as_validate_says() {
     // Idle from 1 ms, closed by the server at 2 ms, wanted at 10 ms.
     let at_10 = |validate| {
