@@ -27,7 +27,8 @@ pub struct Profile {
     pub about: &'static str,
     pub policy: Policy,
     /// `(parameter of Policy, where its value is read)`: `repository@version:path::symbol`, the path alone where a
-    /// file has no such feature, or `weir` where the value is our own choice. Every value that differs from `Policy::default()` is listed.
+    /// file has no such feature, or `weir` where the value is our own choice. Every value that differs from
+    /// `Policy::default()` is listed.
     pub sources: &'static [(&'static str, &'static str)],
 }
 

@@ -149,7 +149,7 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(config(1_500))]
+    #![proptest_config(config(4_000))]
 
     #[test]
     fn limits_hold_turns_are_kept_and_nobody_is_stranded(
