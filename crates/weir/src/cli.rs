@@ -103,6 +103,10 @@ pub struct RunArgs {
     )]
     pub timeout: Nanos,
 
+    /// Requests in flight at the end are always waited for
+    #[arg(short = 'w', long = "wait-ongoing-requests-after-deadline", hide = true)]
+    pub wait_ongoing: bool,
+
     /// Method of the request [default: GET]
     #[arg(short = 'm', long, value_name = "METHOD", help_heading = "Request")]
     pub method: Option<String>,

@@ -101,7 +101,13 @@ pub fn record_of(plan: Plan, samples: impl IntoIterator<Item = Sample>, gates: &
         started_at: "2026-01-02T03:04:05.678Z".to_owned(),
         interrupted: false,
         plan,
-        host: Host::default(),
+        host: Host {
+            weir: "0.1.0".to_owned(),
+            io: "uring".to_owned(),
+            cpus: 2,
+            kernel: "6.1.0".to_owned(),
+            ..Host::default()
+        },
     };
     Record::build(header, &timeline, gates)
 }

@@ -8,7 +8,10 @@ use weir_model::units::{format_count, format_ms, format_rate};
 
 use crate::style::{Colour, Style};
 
-const BAR_WIDTH: usize = 16;
+const BAR_WIDTH_MIN: usize = 8;
+const BAR_WIDTH_MAX: usize = 24;
+/// Columns between two figures.
+const GAP: usize = 2;
 const LENGTH_MIN_S: f64 = 0.01;
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
@@ -101,34 +104,48 @@ impl SoFar {
         by_count.max(by_time).min(1.0)
     }
 
-    /// The bar, and what fits beside it into the width.
+    /// A bar if there is room for one, and as many figures as fit into the width.
     fn live(&self, point: &Point, width: usize) -> (String, String) {
-        let filled = (self.share() * BAR_WIDTH as f64).round() as usize;
-        let bar = format!("{}{}", "█".repeat(filled), "░".repeat(BAR_WIDTH - filled));
-        let percent = format!(" {:>3.0}%", self.share() * 100.0);
-        let mut rest = percent;
+        let mut figures = self.position();
         for field in self.fields(point) {
-            if BAR_WIDTH + rest.chars().count() + 2 + field.chars().count() > width {
+            let field = field.replace(" requests", " req").replace(" ms", "ms").replace(" µs", "µs");
+            if figures.chars().count() + GAP + field.chars().count() > width {
                 break;
             }
-            rest.push_str("  ");
-            rest.push_str(&field);
+            figures.push_str(&format!("{:GAP$}{field}", ""));
         }
-        (bar, rest)
+        let room = width.saturating_sub(figures.chars().count() + GAP).min(BAR_WIDTH_MAX);
+        if room < BAR_WIDTH_MIN {
+            return (String::new(), figures);
+        }
+        let filled = (self.share() * room as f64).round() as usize;
+        let bar = format!("{}{}", "█".repeat(filled), "░".repeat(room - filled));
+        (bar, format!("{:GAP$}{figures}", ""))
+    }
+
+    /// How far it is: `4/10s`, or a percentage where requests are what ends it.
+    fn position(&self) -> String {
+        let elapsed_s = self.elapsed_s;
+        match self.stop.duration {
+            Some(whole) if self.stop.requests.is_none() => {
+                format!("{elapsed_s:.0}/{:.0}s", (whole.as_secs_f64() + self.warmup_s).ceil())
+            }
+            _ => format!("{:.0}% {elapsed_s:.0}s", self.share() * 100.0),
+        }
     }
 
     fn plain(&self, point: &Point) -> String {
-        self.fields(point).join("  ")
+        format!("{:.1}s  {}", self.elapsed_s, self.fields(point).join("  "))
     }
 
     /// The most telling first.
     fn fields(&self, point: &Point) -> Vec<String> {
-        let stage = match point.stage {
-            Stage::Warmup => " warm-up",
-            Stage::Measured => "",
-            Stage::Drain => " waiting for the last answers",
-        };
-        let mut fields = vec![format!("{:.1}s{stage}", self.elapsed_s)];
+        let mut fields = Vec::new();
+        match point.stage {
+            Stage::Warmup => fields.push("warm-up".to_owned()),
+            Stage::Measured => {}
+            Stage::Drain => fields.push("waiting for the last answers".to_owned()),
+        }
         if self.errors > 0 {
             fields.push(format!("{} failed", format_count(self.errors)));
         }
@@ -188,15 +205,26 @@ mod tests {
 
     #[test]
     fn the_live_line_never_exceeds_the_terminal() {
-        for width in [20, 40, 60, 80, 200] {
+        for width in [20, 40, 60, 79, 200] {
             let (bar, rest) = so_far().live(&point(), width);
             let length = bar.chars().count() + rest.chars().count();
-            assert!(length <= width.max(BAR_WIDTH + 5), "{length} of {width}: {rest}");
+            assert!(length <= width, "{length} of {width}: {rest}");
         }
-        let (bar, rest) = so_far().live(&point(), 200);
+    }
+
+    #[test]
+    fn the_live_line_shows_every_figure_on_80_columns_and_a_bar_on_wider_ones() {
+        let line = |width| {
+            let (bar, rest) = so_far().live(&point(), width);
+            format!("{bar}{rest}")
+        };
         insta::assert_snapshot!(
-            format!("{bar}{rest}"),
-            @"██████░░░░░░░░░░  40%  4.0s  3,992 requests  998/s  p50 400 ms  p99 401 ms  400 in flight  300 queued"
+            line(79),
+            @"4/10s  3,992 req  998/s  p50 400ms  p99 401ms  400 in flight  300 queued"
+        );
+        insta::assert_snapshot!(
+            line(120),
+            @"██████████░░░░░░░░░░░░░░  4/10s  3,992 req  998/s  p50 400ms  p99 401ms  400 in flight  300 queued"
         );
     }
 

@@ -23,7 +23,7 @@ use crate::{host, output, signals, text};
 const SECONDS_BETWEEN_WRITES: u32 = 5;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Stop> {
-    refuse_formats_as_files(args)?;
+    refuse_bad_files(args)?;
     let inputs = Inputs { requests: read_requests(args)?, seed: random_seed() };
     let plan = plan_from(args, &inputs)?;
     let gates = gates_of(&plan);
@@ -109,7 +109,7 @@ fn measure(args: &RunArgs, plan: &Plan, gates: &[Gate], files: &mut Files) -> Re
     }
     progress.end();
     let (timeline, Finished { io, interrupted, gave_up }) = running.finish();
-    let record = Record::build(header(interrupted, io), &timeline, gates);
+    let record = Record::build(header(interrupted, io.trim_start_matches("io_")), &timeline, gates);
     Ok(Measured { record, trouble: gave_up.map(unreachable).or(trouble) })
 }
 
@@ -148,7 +148,7 @@ fn gates_of(plan: &Plan) -> Vec<Gate> {
 }
 
 /// `-o` is a format in hey and a file here.
-fn refuse_formats_as_files(args: &RunArgs) -> Result<(), Stop> {
+fn refuse_bad_files(args: &RunArgs) -> Result<(), Stop> {
     let path = args.output.as_deref().and_then(Path::to_str).unwrap_or_default();
     match path {
         "json" | "csv" | "text" => Err(Stop::usage(
@@ -156,6 +156,10 @@ fn refuse_formats_as_files(args: &RunArgs) -> Result<(), Stop> {
             format!(
                 "--format json prints JSON, --samples FILE writes CSV; -o ./{path} is a file of that name"
             ),
+        )),
+        _ if args.output.is_some() && args.output == args.samples => Err(Stop::usage(
+            "`-o` contradicts `--samples`: both name one file",
+            "give each a file of its own",
         )),
         _ => Ok(()),
     }

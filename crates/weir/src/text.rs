@@ -9,7 +9,7 @@ mod headline;
 use std::fmt::Write;
 
 use weir_model::plan::{Arrival, Pace, Plan, Rate, Scheme, Stop};
-use weir_model::record::Record;
+use weir_model::record::{Host, Record};
 use weir_model::sample::Phase;
 use weir_model::stats::{Histogram, Summary};
 use weir_model::units::{Nanos, format_count, format_ms, format_percent, format_rate};
@@ -85,6 +85,7 @@ impl Report<'_> {
         line(&mut out, &self.style.paint(Colour::Bold, &target(plan)));
         line(&mut out, &format!("  {}", load(plan)));
         line(&mut out, &format!("  {}", pool(plan)));
+        line(&mut out, &self.style.paint(Colour::Dim, &format!("  {}", generator(&self.record.host))));
         if self.record.interrupted {
             line(&mut out, &self.style.paint(Colour::Yellow, "  Interrupted: this is a part of the run."));
         }
@@ -400,6 +401,12 @@ pub fn pool(plan: &Plan) -> String {
         n => format!(" each, {n} instances"),
     };
     format!("pool `{}`: {conns}{instances}", plan.profile)
+}
+
+/// `weir 0.1.0, uring, 2 CPUs, Linux 6.1.0`, so that a report that is pasted somewhere says where it comes from.
+fn generator(host: &Host) -> String {
+    let Host { weir, io, cpus, kernel, .. } = host;
+    format!("weir {weir}, {io}, {cpus} CPUs, Linux {kernel}")
 }
 
 /// A span that somebody chose, without digits that say nothing: `10 s`, `1.5 s`, `250 ms`.
