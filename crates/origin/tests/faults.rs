@@ -185,7 +185,11 @@ fn ports_that_refuse_for_a_share_of_each_second_open_again() {
             config.threads = 2;
         });
         let addr = origin.http_addrs()[0];
-        let dials = |wanted: bool| while TcpStream::connect(addr).is_ok() != wanted {};
+        let dials = |wanted: bool| {
+            while TcpStream::connect(addr).is_ok() != wanted {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
         dials(true);
         dials(false);
         dials(true);
