@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, LogNormal, Normal};
-use weir_model::units::Nanos;
+use weir_model::units::{Nanos, parse_duration};
 
 use crate::error::OriginError;
-use crate::typed;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Latency {
@@ -45,7 +44,7 @@ impl Latency {
     /// Reads [`Latency::GRAMMAR`]. A histogram's file is read here and now.
     pub fn parse(text: &str) -> Result<Latency, OriginError> {
         let parsed = match text.split_once(':') {
-            None => typed::span(text.as_bytes()).map(Latency::Constant),
+            None => span(text).map(Latency::Constant),
             Some(("uniform", range)) => uniform(range),
             Some(("normal", rest)) => normal(rest),
             Some(("lognormal", rest)) => lognormal(rest),
@@ -74,25 +73,25 @@ impl Latency {
     }
 }
 
+fn span(text: &str) -> Option<Nanos> {
+    parse_duration(text).ok()
+}
+
 fn uniform(range: &str) -> Option<Latency> {
     let (min, max) = range.split_once('-')?;
-    let (min, max) = (typed::span(min.as_bytes())?, typed::span(max.as_bytes())?);
+    let (min, max) = (span(min)?, span(max)?);
     (min <= max).then_some(Latency::Uniform { min, max })
 }
 
 fn normal(rest: &str) -> Option<Latency> {
     let (mean, deviation) = rest.split_once(',')?;
-    Some(Latency::Normal {
-        mean: typed::span(mean.as_bytes())?,
-        deviation: typed::span(deviation.as_bytes())?,
-    })
+    Some(Latency::Normal { mean: span(mean)?, deviation: span(deviation)? })
 }
 
 fn lognormal(rest: &str) -> Option<Latency> {
     let (median, sigma) = rest.split_once(',')?;
     let sigma: f64 = sigma.parse().ok()?;
-    (sigma.is_finite() && sigma >= 0.0)
-        .then_some(Latency::Lognormal { median: typed::span(median.as_bytes())?, sigma })
+    (sigma.is_finite() && sigma >= 0.0).then_some(Latency::Lognormal { median: span(median)?, sigma })
 }
 
 /// Latencies as they were observed, each with how often.
@@ -113,11 +112,14 @@ impl Histogram {
     /// (`.hgrm`: value, percentile, total count, 1/(1-percentile)). Empty lines, `#` lines and column names are skipped.
     pub fn read(file: &Path) -> Result<Histogram, OriginError> {
         let text = std::fs::read_to_string(file).map_err(|e| {
-            OriginError::new(format!("{}: {e}", file.display()), "histogram:FILE names a readable text file")
+            OriginError::new(
+                format!("latency: {}: {e}", file.display()),
+                "histogram:FILE names a readable text file",
+            )
         })?;
         Histogram::parse(&text).map_err(|wrong| {
             OriginError::new(
-                format!("{}: {wrong}", file.display()),
+                format!("latency: {}: {wrong}", file.display()),
                 "lines `value_ms,count`, or an HdrHistogram percentile distribution in milliseconds",
             )
         })
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn a_histogram_that_is_not_there_is_named() {
         let error = Latency::parse("histogram:/nowhere/at/all.csv").unwrap_err();
-        assert!(error.message.starts_with("/nowhere/at/all.csv: "), "{}", error.message);
+        assert!(error.message.starts_with("latency: /nowhere/at/all.csv: "), "{}", error.message);
     }
 
     #[test]

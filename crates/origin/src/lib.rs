@@ -13,7 +13,6 @@
 
 mod config;
 mod error;
-mod typed;
 
 mod fault;
 mod latency;

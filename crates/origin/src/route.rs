@@ -5,11 +5,9 @@
 //! /_weir/stats  /_weir/reset                        the origin's own counters; neither counted nor delayed
 //! ```
 //!
-//! Every other path gets the origin's usual answer. Compares bytes and allocates nothing.
+//! Every other path gets the origin's usual answer. Compares bytes; values are read as on the command line.
 
-use weir_model::units::Nanos;
-
-use crate::typed;
+use weir_model::units::{Nanos, parse_duration, parse_size};
 
 /// What to answer, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +63,7 @@ impl Answer {
 }
 
 const BAD_DELAY: &str = "delay: not a time span; say 10ms, 250us or 1.5s\n";
-const BAD_BYTES: &str = "bytes: not a size; say 2048, 4k or 1g\n";
+const BAD_BYTES: &str = "bytes: not a size; say 2048, 4k or 1Mi\n";
 const BAD_STATUS: &str = "status: not a final status; say a number from 200 to 599\n";
 const BAD_CHUNKED: &str = "chunked: say 1 or 0\n";
 const NO_TUNNEL: &str = "CONNECT: this origin is no proxy\n";
@@ -135,9 +133,9 @@ fn by_query(query: &[u8], mut answer: Answer) -> Result<Answer, &'static str> {
 /// Changes one parameter. Names that are none of ours are the client's own business.
 fn set(answer: Answer, name: &[u8], value: &[u8]) -> Result<Answer, &'static str> {
     Ok(match name {
-        b"delay" => Answer { delay: Some(typed::span(value).ok_or(BAD_DELAY)?), ..answer },
-        b"bytes" => Answer { content: Content::Fill(typed::size_bytes(value).ok_or(BAD_BYTES)?), ..answer },
-        b"status" => Answer { status: typed::status(value).ok_or(BAD_STATUS)?, ..answer },
+        b"delay" => Answer { delay: Some(span(value).ok_or(BAD_DELAY)?), ..answer },
+        b"bytes" => Answer { content: Content::Fill(size_bytes(value).ok_or(BAD_BYTES)?), ..answer },
+        b"status" => Answer { status: final_status(value).ok_or(BAD_STATUS)?, ..answer },
         b"chunked" => match value {
             b"1" | b"true" => Answer { chunked: true, ..answer },
             b"0" | b"false" => Answer { chunked: false, ..answer },
@@ -145,6 +143,20 @@ fn set(answer: Answer, name: &[u8], value: &[u8]) -> Result<Answer, &'static str
         },
         _ => answer,
     })
+}
+
+fn span(value: &[u8]) -> Option<Nanos> {
+    parse_duration(std::str::from_utf8(value).ok()?).ok()
+}
+
+fn size_bytes(value: &[u8]) -> Option<u64> {
+    parse_size(std::str::from_utf8(value).ok()?).ok()
+}
+
+/// One that ends an exchange, which the interim 1xx do not.
+fn final_status(value: &[u8]) -> Option<u16> {
+    let status: u16 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    (200..=599).contains(&status).then_some(status)
 }
 
 #[cfg(test)]
@@ -195,7 +207,7 @@ mod tests {
         let all = Answer {
             status: 404,
             delay: Some(Nanos::from_millis(5)),
-            content: Content::Fill(1 << 30),
+            content: Content::Fill(1_000_000_000),
             chunked: true,
             control: false,
         };
@@ -208,7 +220,9 @@ mod tests {
     fn what_cannot_be_read_is_a_400_that_says_so() {
         check_text("GET", "/delay/soon", 400, BAD_DELAY);
         check_text("GET", "/bytes/", 400, BAD_BYTES);
-        check_text("GET", "/status/103", 400, BAD_STATUS);
+        for status in ["103", "199", "600", "ok", ""] {
+            check_text("GET", &format!("/status/{status}"), 400, BAD_STATUS);
+        }
         check_text("GET", "/?chunked=maybe", 400, BAD_CHUNKED);
         check_text("GET", "/?delay", 400, BAD_DELAY);
         check_text("CONNECT", "example.org:443", 501, NO_TUNNEL);

@@ -59,7 +59,7 @@ fn the_same_origin_answers_with_and_without_tls() {
         let mut net = Net::new(NetConfig { backend: Some(backend) }).unwrap();
         let response = fetch(&mut net, &origin, &tls, "/", 12);
         assert!(response.ends_with(b"\r\n\r\nweir origin\n"));
-        fetch(&mut net, &origin, &tls, "/bytes/3m", 3 << 20);
+        fetch(&mut net, &origin, &tls, "/bytes/3m", 3_000_000);
         assert_eq!(support::dial(&origin).get("/").status, 200);
         assert_eq!(origin.stats().responses, BTreeMap::from([(200, 3)]));
     });
