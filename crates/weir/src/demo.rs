@@ -8,6 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_model::record::Record;
 
@@ -54,7 +56,9 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode, Stop> {
     })?;
     let style = Style::of(&std::io::stdout(), args.no_color);
     // The run in progress hears of Ctrl-C too and ends with a part of its report, which ends the demo.
-    signals::on_stop(|| {})?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stopped);
+    signals::on_stop(move || flag.store(true, Ordering::Relaxed))?;
     let origin = OriginChild::start()?;
     output::print(&introduction(style))?;
 
@@ -62,7 +66,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode, Stop> {
     for (index, scene) in SCENES.iter().enumerate() {
         let one = play(args, scene, &origin.url)?;
         output::print(&report::scene(index + 1, &one, style))?;
-        if one.record.interrupted {
+        if one.record.interrupted || stopped.load(Ordering::Relaxed) {
             return Ok(ExitCode::from(exit::INTERRUPTED));
         }
         played.push(one);
