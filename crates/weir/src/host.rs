@@ -41,6 +41,19 @@ pub fn check_files(plan: &Plan, files_max: u64) -> Result<(), Stop> {
     ))
 }
 
+/// Refuses source addresses that this machine does not have: a dial from one fails like one without a free port.
+pub fn check_local_addrs(plan: &Plan) -> Result<(), Stop> {
+    for &addr in &plan.net.local_addrs {
+        std::net::UdpSocket::bind((addr, 0)).map_err(|e| {
+            Stop::could_not_run(
+                format!("--local-addr {addr}: {e}"),
+                "`ip address` lists this machine's addresses; all of 127.0.0.0/8 are its own",
+            )
+        })?;
+    }
+    Ok(())
+}
+
 /// How many connections may be open at once, where flags say so.
 fn conns_most(plan: &Plan) -> Option<u64> {
     let pools = plan.pool.max_conns.map(|n| u64::from(n) * u64::from(plan.instances));

@@ -28,6 +28,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Stop> {
     let plan = plan_from(args, &inputs)?;
     let gates = gates_of(&plan);
     host::check_files(&plan, host::raise_files_limit())?;
+    host::check_local_addrs(&plan)?;
     let mut files = Files::open(args)?;
 
     let measured = measure(args, &plan, &gates, &mut files)?;

@@ -109,8 +109,9 @@ impl Report<'_> {
         out.push('\n');
         line(&mut out, &format!("  Requests:\t{}", self.requests()));
         line(&mut out, &format!("  Total data:\t{} bytes", totals.bytes_in));
-        if totals.ok > 0 {
-            line(&mut out, &format!("  Size/request:\t{} bytes", totals.bytes_in / totals.requests.max(1)));
+        let answers: u64 = self.record.status.values().sum();
+        if let Some(bytes) = totals.bytes_in.checked_div(answers) {
+            line(&mut out, &format!("  Size/request:\t{bytes} bytes"));
         }
         line(&mut out, &format!("  CPU time:\t{}", self.cpu()));
         if let Some(warmup) = &self.record.warmup {
@@ -218,11 +219,8 @@ impl Report<'_> {
             let resumed = format_count(totals.tls_resumed);
             row("TLS handshakes:", format!("{} ({resumed} resumed)", format_count(totals.tls_handshakes)));
         }
-        if totals.conns_opened > 0 {
-            row(
-                "Requests/connection:",
-                format!("{:.1}", totals.requests as f64 / totals.conns_opened as f64),
-            );
+        if let Some(each) = requests_per_conn(self.record) {
+            row("Requests/connection:", format!("{each:.1}"));
         }
         row("Peak open:", format_count(totals.peak_conns));
         row("Peak queue:", format_count(totals.peak_queue));
@@ -328,6 +326,17 @@ fn status_colour(status: u16) -> Colour {
 
 fn has_tls(plan: &Plan) -> bool {
     plan.requests.iter().any(|request| request.scheme == Scheme::Https)
+}
+
+/// Over the requests that got a connection. `None` where the warm-up has opened connections, which it counts apart.
+fn requests_per_conn(record: &Record) -> Option<f64> {
+    let totals = &record.totals;
+    if record.warmup.is_some() || totals.conns_opened == 0 {
+        return None;
+    }
+    let assigned =
+        if totals.reuse_ratio > 0.0 { totals.reused as f64 / totals.reuse_ratio } else { totals.ok as f64 };
+    Some(assigned / totals.conns_opened as f64)
 }
 
 /// `GET http://127.0.0.1:8080/`, and how many others there are.

@@ -34,6 +34,15 @@ fn check(cases: &[(&str, i32, &[&str])]) {
 #[test]
 fn a_mistake_is_answered_with_a_hint() {
     check(&[
+        // 192.0.2.0/24 is for documentation: no machine has such an address.
+        ("run --local-addr 192.0.2.1 http://h/", 1, &["--local-addr 192.0.2.1: ", "hint: "]),
+        ("run -D /no/such/file http://127.0.0.1:1/", 1, &["/no/such/file: No such file", "hint: "]),
+        (
+            "run --cacert /no/such/file https://127.0.0.1:1/",
+            1,
+            &["--cacert /no/such/file: No such file", "hint: "],
+        ),
+        ("run -o a --samples a http://h/", 2, &["`-o` contradicts `--samples`"]),
         ("run", 2, &["weir: neither a URL nor `--requests` is given", "hint: say where to send"]),
         (
             "run localhost:8080",
