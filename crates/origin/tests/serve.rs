@@ -204,6 +204,20 @@ fn no_more_requests_are_under_way_than_allowed_and_the_rest_wait_in_order() {
 }
 
 #[test]
+fn a_long_response_gives_its_place_back_once_it_is_out() {
+    on_each_backend(|backend| {
+        let origin = start(backend, |config| config.concurrency = Some(1));
+        let (mut first, mut second) = (dial(&origin), dial(&origin));
+        first.send(get("/bytes/20m"));
+        stats_when(&origin, |stats| stats.requests == 1);
+        second.send(get("/"));
+        stats_when(&origin, |stats| stats.queue.waiting == 1);
+        assert_eq!(first.response().body.len(), 20_000_000);
+        assert_eq!(second.response().status, 200);
+    });
+}
+
+#[test]
 fn the_limit_holds_over_all_threads() {
     on_each_backend(|backend| {
         let origin = start(backend, |config| {

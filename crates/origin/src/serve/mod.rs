@@ -164,8 +164,8 @@ impl Worker {
                 self.now_ns = self.net.batch_time();
             }
         }
-        self.serve_granted();
         self.send_pieces();
+        self.serve_granted();
     }
 
     fn handle_timers(&mut self) {
@@ -301,7 +301,8 @@ impl Worker {
         let deadline_ns = self.after(timeout);
         let client = self.client(slot);
         client.idle_deadline_ns = deadline_ns;
-        // One timer a connection, set again when it comes too early: cheaper than one a request.
+        // One timer a connection, set again when it comes too early: cheaper than one a request. It outlives its
+        // connection, at 40 bytes each until it is due.
         if !std::mem::replace(&mut client.idle_armed, true) {
             self.set_timer(deadline_ns, Due::Idle, slot);
         }
