@@ -462,7 +462,11 @@ impl Instance {
     fn take_from_quota(&mut self) -> bool {
         match &mut self.quota {
             None => true,
-            Some(0) => false,
+            // The share of more instances than there are requests.
+            Some(0) => {
+                self.starting = false;
+                false
+            }
             Some(left) => {
                 *left -= 1;
                 self.starting = *left > 0;
