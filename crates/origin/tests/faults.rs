@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use support::{Client, End, Response, dial, get, on_each_backend, start, stats_when};
 use weir_net::Backend;
-use weir_origin::{Fault, FaultKind, Origin};
+use weir_origin::{Fault, FaultKind, Latency, Origin, Queue, Stats};
 
 fn faulty(backend: Backend, kind: FaultKind, rate: f64) -> Origin {
     start(backend, |config| {
@@ -202,5 +202,49 @@ fn what_is_about_the_origin_itself_gets_no_fault() {
     on_each_backend(|backend| {
         let origin = faulty(backend, FaultKind::Reset, 1.0);
         assert_eq!(dial(&origin).get("/_weir/stats").status, 200);
+    });
+}
+
+#[test]
+fn clients_that_leave_at_any_moment_leave_nothing_behind() {
+    on_each_backend(|backend| {
+        let origin = start(backend, |config| {
+            let kinds = FaultKind::all().filter(|kind| *kind != FaultKind::Refuse);
+            config.faults = kinds.map(|kind| Fault { kind, rate: 0.05 }).collect();
+            config.latency = Latency::parse("uniform:0ms-2ms").unwrap();
+            config.concurrency = Some(3);
+            config.threads = 2;
+            config.keepalive_timeout = Some(Duration::from_millis(5));
+            config.keepalive_requests = Some(4);
+        });
+        let requests = [
+            get("/"),
+            get("/bytes/300000").repeat(3),
+            get("/?chunked=1&bytes=100000").repeat(9),
+            "POST /echo HTTP/1.1\r\nHost: o\r\nContent-Length: 100000\r\n\r\n".to_string(),
+            "POST /echo HTTP/1.1\r\nHost: o\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n".to_string(),
+            "GET / HTTP/1.1\r\nHos".to_string(),
+            "not HTTP at all\r\n\r\n".to_string(),
+        ];
+        let mut clients = std::collections::VecDeque::new();
+        for (n, request) in requests.iter().cycle().take(700).enumerate() {
+            let mut client = dial(&origin);
+            client.send(request);
+            if n % 3 == 0 {
+                client.shutdown_write();
+            }
+            clients.push_back(client);
+            // Those that stay hold some of the places, and some of the queue.
+            if clients.len() > 40 {
+                clients.pop_front();
+            }
+        }
+        drop(clients);
+        let is_over = |stats: &Stats| {
+            stats.connections.open == 0 && stats.queue == Queue { peak: stats.queue.peak, ..Queue::default() }
+        };
+        let stats = stats_when(&origin, is_over);
+        assert_eq!(stats.connections.accepted, 700);
+        assert_eq!(stats.requests_per_connection.values().sum::<u64>(), 700);
     });
 }

@@ -36,10 +36,10 @@ impl Worker {
         match kind {
             FaultKind::Reset => self.end_answered(slot, End::Rst),
             FaultKind::Close | FaultKind::CloseOnReuse => self.end_answered(slot, End::Fin),
-            FaultKind::Hang => self.client(slot).state = State::Silent,
+            FaultKind::Hang => self.fall_silent(slot),
             FaultKind::HalfClose => {
-                self.client(slot).state = State::Silent;
                 self.net.shutdown(conn);
+                self.fall_silent(slot);
             }
             FaultKind::Malformed => {
                 self.net.send(conn, NOT_HTTP);
@@ -58,6 +58,19 @@ impl Worker {
             self.start_drip(slot, &head, tail);
         } else {
             self.start_response(slot, &head, tail);
+        }
+    }
+
+    /// Says no more until the client goes away, and reads on to notice when it does.
+    fn fall_silent(&mut self, slot: usize) {
+        let client = self.client(slot);
+        client.state = State::Silent;
+        client.backlog = Vec::new();
+        let (conn, paused) = (client.conn, std::mem::take(&mut client.paused));
+        if client.eof {
+            self.end(slot, End::Fin);
+        } else if paused {
+            self.net.resume(conn);
         }
     }
 
@@ -165,7 +178,7 @@ impl Worker {
             Then::Close if has_backlog => self.linger(slot),
             Then::Close => self.end(slot, End::Fin),
             Then::Reset => self.end(slot, End::Rst),
-            Then::Silence => self.client(slot).state = State::Silent,
+            Then::Silence => self.fall_silent(slot),
         }
     }
 
