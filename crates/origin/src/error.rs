@@ -1,3 +1,5 @@
+//! What can be wrong with what a user asked for.
+
 use std::fmt;
 
 /// What the user asked for cannot be: what is wrong, and what to do about it.
