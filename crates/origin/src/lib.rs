@@ -26,6 +26,7 @@ mod response;
 
 mod origin;
 mod serve;
+mod tls;
 
 pub use config::{OriginConfig, OriginTls};
 pub use error::OriginError;
