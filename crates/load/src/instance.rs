@@ -755,7 +755,9 @@ impl Instance {
         let request = &mut self.requests[wire.request as usize];
         let data = self.net.data();
         request.bytes_in += data.len() as u64;
-        let first = *request.first_byte.get_or_insert(batch.max(request.acquired));
+        // The answer to what was sent after the batch had begun is stamped with the batch as well.
+        let earliest = request.sent.unwrap_or(request.acquired);
+        let first = *request.first_byte.get_or_insert(batch.max(earliest));
         request.sent.get_or_insert(first);
         match read(wire, request, data) {
             Ok(Progress::NeedMore) => {}
