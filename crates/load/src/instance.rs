@@ -928,9 +928,11 @@ impl Instance {
             self.idle_closed(lane, conn);
             return;
         }
-        match wire.decoder.eof() {
+        let (id, end) = (wire.request, wire.decoder.eof());
+        let in_body = self.requests[id as usize].status != 0;
+        match end {
             Ok(true) => self.completed(lane, conn, false),
-            Err(h1::Error::Truncated) => self.attempt_failed(lane, conn, Kind::Truncated),
+            Err(h1::Error::Truncated) if in_body => self.attempt_failed(lane, conn, Kind::Truncated),
             Ok(false) | Err(_) => self.attempt_failed(lane, conn, Kind::Closed),
         }
     }
