@@ -729,7 +729,7 @@ impl Instance {
         let wire = &mut self.lanes[lane as usize].wires[conn as usize];
         let (Some(net), false) = (wire.net, wire.request == NOBODY) else { return };
         let request = &mut self.requests[wire.request as usize];
-        if request.sent.is_some() || self.net.unsent(net) > 0 {
+        if self.net.unsent(net) > 0 {
             return;
         }
         match self.messages[request.message as usize].fixed() {
@@ -740,7 +740,10 @@ impl Instance {
                 request.bytes_out += piece.len() as u64;
                 self.net.send(net, piece);
             }
-            _ => request.sent = Some(at.max(request.acquired)),
+            // A server may speak before it has read everything: that has ended the sending in the sample.
+            _ => {
+                request.sent.get_or_insert(at.max(request.acquired));
+            }
         }
     }
 
