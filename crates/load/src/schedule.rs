@@ -57,6 +57,10 @@ impl Curve {
         let span = self.ramp_to_s - self.ramp_from_s;
         let during = (self.from_per_s + self.to_per_s) / 2.0 * span;
         let y = x - before;
+        // The first request of a ramp from nothing; below it would be 0/0.
+        if y <= 0.0 {
+            return self.ramp_from_s;
+        }
         if y >= during {
             return self.ramp_to_s + (y - during) / self.to_per_s;
         }
@@ -191,6 +195,15 @@ mod tests {
             let got = due(rate, Arrival::Constant, warmup, 2, until).len();
             assert!(got.abs_diff(expected) <= 1, "{rate:?} until {until}: {got}, not {expected}");
         }
+    }
+
+    #[test]
+    fn a_ramp_from_nothing_begins_after_the_warm_up() {
+        let rate = Rate::Ramp { from_per_s: 0.0, to_per_s: 10.0, over: Nanos::from_secs(1) };
+        let all = due(rate, Arrival::Constant, 3, 1, 3.5);
+        // 5 t² requests are due t seconds after it.
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all[0] == 3.0 && (all[1] - 3.0 - 0.2f64.sqrt()).abs() < 1e-8, "{all:?}");
     }
 
     #[test]

@@ -75,7 +75,9 @@ pub fn ramp(text: &str) -> Result<Ramp, String> {
     let [from, to, over] = text.split(':').collect::<Vec<_>>()[..] else {
         return Err("expected FROM:TO:TIME, such as 100:2000:30s".to_owned());
     };
-    Ok(Ramp { from_per_s: rate(from)?, to_per_s: rate(to)?, over: span(over)? })
+    // A ramp may begin with nothing; one that ends with nothing would never send the rest of a count.
+    let from_per_s = if from == "0" { 0.0 } else { rate(from)? };
+    Ok(Ramp { from_per_s, to_per_s: rate(to)?, over: span(over)? })
 }
 
 pub fn header(text: &str) -> Result<(String, String), String> {
@@ -226,6 +228,7 @@ mod tests {
             ramp,
             &[
                 ("100:2k:30s", "Ok(Ramp { from_per_s: 100.0, to_per_s: 2000.0, over: Nanos(30000000000) })"),
+                ("0:10:1s", "Ok(Ramp { from_per_s: 0.0, to_per_s: 10.0, over: Nanos(1000000000) })"),
                 ("100:200", "Err(\"expected FROM:TO:TIME, such as 100:2000:30s\")"),
             ],
         );
