@@ -6,7 +6,7 @@ mod samples;
 mod server;
 
 pub use origin::{Nginx, Origin};
-pub use run::{Started, backends, run, start};
+pub use run::{backends, run, spawn, start, wait_until};
 pub use samples::{Sample, samples};
 pub use server::{Request, Server, read_request};
 

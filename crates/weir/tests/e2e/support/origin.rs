@@ -114,7 +114,10 @@ impl Nginx {
                 std::thread::yield_now();
             }
         }
-        panic!("nginx does not start: {}", fs::read_to_string(dir.path().join("error.log")).unwrap_or_default());
+        panic!(
+            "nginx does not start: {}",
+            fs::read_to_string(dir.path().join("error.log")).unwrap_or_default()
+        );
     }
 
     pub fn url(&self) -> String {
