@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use serde_json::Value;
 use weir_origin::FaultKind;
 
-use crate::support::{Origin, Server, backends, free_port, read_request, run};
+use crate::support::{Origin, Server, backends, free_port, read_request, run, samples};
 
 /// Enough for any answer, and short enough to wait for those that never come.
 const IMPATIENT: &str = "-n 6 -c 3 --timeout 300ms";
@@ -93,9 +93,45 @@ fn a_fault_at_a_rate_leaves_the_other_requests_alone() {
     }
 }
 
+#[test]
+fn no_policy_and_no_fault_upsets_the_books() {
+    let faults: Vec<String> = FaultKind::all()
+        .filter(|kind| *kind != FaultKind::Refuse)
+        .map(|kind| format!("--fault {}:2%", kind.name()))
+        .collect();
+    let origin = Origin::start(&format!(
+        "--latency uniform:0ms-4ms --seed 5 --keepalive-timeout 20ms {}",
+        faults.join(" ")
+    ));
+    for profile in weir_model::profiles::all().iter().map(|profile| profile.id) {
+        for load in [
+            "-c 20",
+            "-q 600 --arrival poisson",
+            "-q 600 --instances 2 --pool 4 --max-pending 10 --acquire-timeout 30ms",
+        ] {
+            for io in backends() {
+                let dir = tempfile::tempdir().unwrap();
+                let file = dir.path().join("samples.csv");
+                let name = format!("--profile {profile} {load} --io {io}");
+                let flags = format!("{name} -n 200 --timeout 100ms --samples {}", file.display());
+                let record = run(&flags, &origin.url("/bytes/2048")).record();
+                let samples = samples(&file);
+                let ok = samples.iter().filter(|s| s.ok()).count();
+                assert_eq!(samples.len(), 200, "{name}");
+                assert_eq!(record["totals"]["requests"], 200, "{name}");
+                assert_eq!(record["totals"]["ok"], ok, "{name}");
+                assert_eq!(record["latency"]["response"]["count"], ok, "{name}");
+                for s in samples.iter().filter(|s| s.ok()) {
+                    assert!(s.response_ms() < 150.0, "{name}: beyond its timeout by far");
+                }
+            }
+        }
+    }
+}
+
 /// Reads a request, answers with these bytes, and closes.
 fn answers(bytes: impl Fn() -> Vec<u8> + Send + Sync + 'static) -> Server {
-    Server::start(move |stream, _| {
+    Server::start(move |stream| {
         let mut from = BufReader::new(stream.try_clone().unwrap());
         if read_request(&mut from).is_some() {
             answer_and_close(stream, &bytes());
@@ -180,7 +216,7 @@ fn a_body_that_ends_with_its_connection_is_whole() {
 #[test]
 fn a_connection_that_dies_when_it_is_reused_is_tried_again_only_where_the_policy_says_so() {
     for io in backends() {
-        let server = Server::start(|stream, _| {
+        let server = Server::start(|stream| {
             let mut from = BufReader::new(stream.try_clone().unwrap());
             let mut to = stream;
             if read_request(&mut from).is_some() {
@@ -207,7 +243,7 @@ fn a_server_that_speaks_before_it_has_read_the_body_gets_all_of_it() {
     let body = dir.path().join("body");
     std::fs::write(&body, vec![b'x'; BODY_BYTES]).unwrap();
     for io in backends() {
-        let server = Server::start(|mut stream, _| {
+        let server = Server::start(|mut stream| {
             stream.read_exact(&mut [0]).unwrap();
             stream.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n").unwrap();
             let mut from = BufReader::new(stream.try_clone().unwrap());

@@ -97,7 +97,7 @@ fn measured_with_warmup(origin: &Origin) -> Vec<Sample> {
 /// All its connections stand still from `STALL_FROM` to `STALL_TO` after the first request.
 fn stalling() -> Server {
     let begun = std::sync::OnceLock::new();
-    Server::start(move |mut stream, _| {
+    Server::start(move |mut stream| {
         stream.set_nodelay(true).unwrap();
         let mut from = BufReader::new(stream.try_clone().unwrap());
         while read_request(&mut from).is_some() {

@@ -18,7 +18,7 @@ impl Kept {
     fn start() -> Kept {
         let (requests, peers) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(BTreeSet::new())));
         let (seen, from_whom) = (requests.clone(), peers.clone());
-        let server = Server::start(move |mut stream, _| {
+        let server = Server::start(move |mut stream| {
             from_whom.lock().unwrap().insert(stream.peer_addr().unwrap().ip().to_string());
             let mut from = BufReader::new(stream.try_clone().unwrap());
             while let Some(request) = read_request(&mut from) {

@@ -5,7 +5,7 @@ mod run;
 mod samples;
 mod server;
 
-pub use origin::{Nginx, Origin};
+pub use origin::{Nginx, Openssl, Origin};
 pub use run::{backends, run, spawn, start, wait_until};
 pub use samples::{Sample, samples};
 pub use server::{Request, Server, read_request};

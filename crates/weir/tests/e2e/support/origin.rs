@@ -1,4 +1,4 @@
-//! Servers as processes: `weir origin` and nginx.
+//! Servers as processes: `weir origin`, nginx, openssl.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -142,6 +142,52 @@ impl Drop for Nginx {
         if self.child.try_wait().ok().flatten().is_none() {
             self.stop();
         }
+    }
+}
+
+/// `openssl s_server`, which can be told to speak one version of TLS.
+pub struct Openssl {
+    child: Child,
+    port: u16,
+}
+
+impl Openssl {
+    pub fn start(dir: &tempfile::TempDir, version: &str) -> Openssl {
+        let identity = weir_net::tls::Authority::generate("test").issue(&["127.0.0.1".to_owned()]).unwrap();
+        fs::write(dir.path().join("cert.pem"), identity.chain_pem).unwrap();
+        fs::write(dir.path().join("key.pem"), identity.key_pem).unwrap();
+        for _ in 0..5 {
+            let port = free_port();
+            let mut child = Command::new("openssl")
+                .current_dir(dir.path())
+                .args(["s_server", "-www", "-quiet", "-cert", "cert.pem", "-key", "key.pem", version])
+                .args(["-accept", &format!("127.0.0.1:{port}")])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect(
+                    "openssl is not installed: `make setup` installs it (Debian: apt-get install openssl)",
+                );
+            while child.try_wait().unwrap().is_none() {
+                if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                    return Openssl { child, port };
+                }
+                std::thread::yield_now();
+            }
+        }
+        panic!("openssl s_server does not start");
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}/", self.port)
+    }
+}
+
+impl Drop for Openssl {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

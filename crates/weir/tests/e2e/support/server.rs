@@ -3,36 +3,33 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub struct Server {
     addr: SocketAddr,
     over: Arc<AtomicBool>,
-    accepted: Arc<AtomicUsize>,
 }
 
 impl Server {
-    /// `serve` gets a connection and its number, and may block for as long as it likes.
-    pub fn start(serve: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> Server {
+    /// `serve` gets a connection, and may block for as long as it likes.
+    pub fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Server {
         // On every address of loopback, so that clients may come from any of them.
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         let addr = SocketAddr::new([127, 0, 0, 1].into(), listener.local_addr().unwrap().port());
         let over = Arc::new(AtomicBool::new(false));
-        let accepted = Arc::new(AtomicUsize::new(0));
         let serve = Arc::new(serve);
-        let (ended, count) = (over.clone(), accepted.clone());
+        let ended = over.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (Ok(stream), false) = (stream, ended.load(Ordering::Relaxed)) else { return };
-                let nth = count.fetch_add(1, Ordering::Relaxed);
                 let serve = serve.clone();
                 // Nobody's reads outlive a run by much.
                 stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-                std::thread::spawn(move || serve(stream, nth));
+                std::thread::spawn(move || serve(stream));
             }
         });
-        Server { addr, over, accepted }
+        Server { addr, over }
     }
 
     pub fn port(&self) -> u16 {
@@ -41,10 +38,6 @@ impl Server {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr)
-    }
-
-    pub fn accepted(&self) -> usize {
-        self.accepted.load(Ordering::Relaxed)
     }
 }
 
