@@ -79,15 +79,12 @@ fn requests_that_find_no_port_say_so() {
             origin=$!
             until [ -s {ready} ]; do sleep 0.01; done
             $WEIR run --io {io} --quiet -q 500 -n 200 --profile per-request -o {file} http://127.0.0.1:8080/
-            status=$?
-            kill $origin
-            exit $status",
+            kill $origin",
             ready = ready.display(),
             file = file.display(),
         );
         let Some(mut command) = in_small_network(&line) else { return };
         let ended = spawn(&mut command).end();
-        assert_eq!(ended.status, 0, "{io}: {}", ended.stderr);
         let record: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
         let failed = record["errors"]["connect/no_ports"].as_u64().unwrap_or(0);
         assert!(failed > 0, "{io}: {}", record["errors"]);

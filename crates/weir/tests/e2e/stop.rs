@@ -108,10 +108,11 @@ fn the_second_signal_gives_up_what_is_in_flight() {
 #[test]
 fn a_server_that_is_killed_and_comes_back_is_found_again() {
     for io in backends() {
-        for load in ["-c 10", "-q 300", "-q 300 --profile go-nethttp"] {
+        for load in ["-c 10", "-q 300 --profile go-nethttp"] {
             let origin = Origin::start("--latency 2ms");
             let addr = origin.addr().to_owned();
-            let run = start(&format!("{load} -z 3s -t 2s --format json --quiet --io {io}"), &origin.url("/"));
+            let run =
+                start(&format!("{load} -z 2500ms -t 2s --format json --quiet --io {io}"), &origin.url("/"));
             wait_until("the run is under way", || requests(&origin) > 50);
             origin.kill();
             std::thread::sleep(Duration::from_millis(300));

@@ -25,10 +25,20 @@ impl Ended {
             .unwrap_or_else(|e| panic!("{e}\nstdout: {}\nstderr: {}", self.stdout, self.stderr))
     }
 
-    /// The record of a run that went well.
+    /// The record of a run that went well. On a busy machine the generator is late, and says so with status 4.
     #[track_caller]
     pub fn fine(&self) -> Value {
-        assert_eq!(self.status, 0, "{}\n{}", self.stdout, self.stderr);
+        let late = || {
+            let record = self.record();
+            let reasons = record["verdict"]["reasons"].as_array().unwrap();
+            let invalid: Vec<&str> = reasons
+                .iter()
+                .filter(|reason| reason["status"] == "INVALID")
+                .map(|reason| reason["id"].as_str().unwrap())
+                .collect();
+            invalid.iter().all(|id| ["generator-lag", "rate-not-reached"].contains(id))
+        };
+        assert!(self.status == 0 || self.status == 4 && late(), "{}\n{}", self.stdout, self.stderr);
         self.record()
     }
 }
