@@ -615,6 +615,9 @@ impl Instance {
         match target.route(now) {
             Route::Connect(endpoint) => self.connect(lane, conn, &endpoint),
             Route::Wait => unresolved.push((conn, serial)),
+            Route::Unknown(why) => {
+                self.dial_failed(lane, conn, Failure::new(Phase::Dns, Kind::NotFound), why)
+            }
             Route::Resolve(host, port) => {
                 unresolved.push((conn, serial));
                 self.net.resolve(&host, port, u64::from(lane));
@@ -640,7 +643,7 @@ impl Instance {
     fn resolved(&mut self, lane: u16, answer: Result<Vec<std::net::SocketAddr>, weir_net::ResolveError>) {
         let text = answer.as_ref().err().map(|e| e.0.clone()).unwrap_or_default();
         let Lane { target, unresolved, .. } = &mut self.lanes[lane as usize];
-        target.resolved(answer.ok(), self.now);
+        target.resolved(answer.map_err(|e| e.0), self.now);
         let waiting = std::mem::take(unresolved);
         for (conn, serial) in waiting {
             let now = self.now;
@@ -777,7 +780,6 @@ impl Instance {
 
     /// The response is complete, and the connection usable if it was a clean end.
     fn completed(&mut self, lane: u16, conn: u32, clean: bool) {
-        self.refresh_now();
         let wire = &mut self.lanes[lane as usize].wires[conn as usize];
         let id = std::mem::replace(&mut wire.request, NOBODY);
         let whole = wire.net.is_some_and(|net| self.net.unsent(net) == 0)
@@ -1022,6 +1024,9 @@ impl Instance {
             let place = self.lanes[0].target.describe();
             self.gave_up = Some(format!("{place}: no dial succeeded ({failure}: {text})"));
             self.stop_starting(self.now);
+            while self.oldest != NOBODY {
+                self.abandon(self.oldest, Kind::Interrupted);
+            }
         }
     }
 

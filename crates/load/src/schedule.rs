@@ -61,7 +61,7 @@ impl Curve {
         if y <= 0.0 {
             return self.ramp_from_s;
         }
-        if y >= during {
+        if y > during {
             return self.ramp_to_s + (y - during) / self.to_per_s;
         }
         // Solves from·t + slope·t²/2 = y, in the form that does not cancel when the slope is small.

@@ -13,6 +13,8 @@ use crate::LoadError;
 
 /// Addresses of a name are asked for again after so long, as resolvers with a cache do.
 const ADDRESSES_LAST: Nanos = Nanos::from_secs(5);
+/// A name without an address is asked for again after so long.
+const FAILURE_LASTS: Nanos = Nanos::from_secs(1);
 
 /// Scheme, host and port: what has one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,8 @@ enum Place {
         port: u16,
         addresses: Vec<SocketAddr>,
         best: usize,
+        /// Why the last question had no answer.
+        failure: String,
         asked_at: Option<Nanos>,
         asking: bool,
     },
@@ -61,6 +65,8 @@ pub(crate) enum Route {
     Resolve(String, u16),
     /// Somebody has asked already.
     Wait,
+    /// Somebody has just been told that it has no address, for this reason.
+    Unknown(String),
 }
 
 impl Target {
@@ -70,7 +76,8 @@ impl Target {
             (Some(path), _) => Place::Known(Endpoint::Unix(PathBuf::from(path))),
             (None, Ok(ip)) => Place::Known(Endpoint::Tcp(SocketAddr::new(ip, port))),
             (None, Err(_)) => {
-                Place::Named { host, port, addresses: Vec::new(), best: 0, asked_at: None, asking: false }
+                let (addresses, failure) = (Vec::new(), String::new());
+                Place::Named { host, port, addresses, best: 0, failure, asked_at: None, asking: false }
             }
         };
         Target {
@@ -91,6 +98,11 @@ impl Target {
             {
                 Route::Connect(Endpoint::Tcp(addresses[*best]))
             }
+            Place::Named { addresses, failure, asked_at: Some(at), .. }
+                if addresses.is_empty() && now.saturating_sub(*at) < FAILURE_LASTS =>
+            {
+                Route::Unknown(failure.clone())
+            }
             Place::Named { host, port, asking, .. } => {
                 *asking = true;
                 Route::Resolve(host.clone(), *port)
@@ -98,11 +110,11 @@ impl Target {
         }
     }
 
-    pub fn resolved(&mut self, answer: Option<Vec<SocketAddr>>, now: Nanos) {
-        if let Place::Named { addresses, asked_at, asking, best, .. } = &mut self.place {
+    pub fn resolved(&mut self, answer: Result<Vec<SocketAddr>, String>, now: Nanos) {
+        if let Place::Named { addresses, asked_at, asking, best, failure, .. } = &mut self.place {
             // An address that worked is kept in use for as long as the name has it.
             let used = addresses.get(*best).copied();
-            *addresses = answer.unwrap_or_default();
+            (*addresses, *failure) = answer.map_or_else(|e| (Vec::new(), e), |all| (all, String::new()));
             *best = addresses.iter().position(|a| Some(*a) == used).unwrap_or(0);
             (*asked_at, *asking) = (Some(now), false);
         }

@@ -8,7 +8,7 @@
 //! - `duration_s`: how long the load was on, from the end of the warm-up. For a run that stops by duration, or is
 //!   interrupted, that is until the stop; `drain_s` is the time it then took for requests in flight to end. For a run
 //!   that stops by count it lasts until the last request is done, and there is no drain.
-//! - `rate`: successes that were done within `duration_s`, per second. That is hey's and oha's `Requests/sec` where
+//! - `rate`: successes that were done within `duration_s`, per second, whether the warm-up started them or not. That is hey's and oha's `Requests/sec` where
 //!   every request succeeds, and does not sink when the last request takes long.
 //! - `rate_asked`: what the schedule asked for on average over `duration_s`; null in a closed loop.
 //! - `reuse_ratio`: of the requests that got a connection, the share that got one which had served before.

@@ -422,7 +422,7 @@ pub struct Timeline {
     pub total: Tick,
     /// Seconds of the measured part, that is without drain.
     pub measured: Nanos,
-    /// Successes of the measured part.
+    /// Successes that were done during the measured part, whenever they were intended.
     pub ok_measured: u64,
     pub points: Vec<Point>,
 }
@@ -498,7 +498,14 @@ impl Timeline {
 
     fn count(&mut self, tick: &Tick) {
         match tick.stage {
-            Stage::Warmup => self.warmup.merge_second(tick),
+            Stage::Warmup => {
+                // Stragglers: done while the measured load was on, so they are part of its rate as much as those that
+                // the drain will do are not.
+                if tick.length() == Nanos::ZERO {
+                    self.ok_measured += tick.ok;
+                }
+                self.warmup.merge_second(tick);
+            }
             Stage::Measured => {
                 self.measured += tick.length();
                 self.ok_measured += tick.ok;

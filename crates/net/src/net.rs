@@ -141,7 +141,7 @@ impl Net {
         Ok(())
     }
 
-    /// The next thing that happened, until the batch is used up.
+    /// The next thing that happened. To be called until the batch is used up (`None`) before the next `wait`.
     pub fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -270,9 +270,8 @@ impl Net {
     fn begin(&mut self, index: u32) {
         let slot = &mut self.slots[index];
         slot.state = if slot.tls.is_some() { State::Handshaking } else { State::Open };
-        match &mut self.body {
-            Body::Uring(uring) => uring.receive(index, slot),
-            Body::Polled(polled) => polled.read_again(index, slot),
+        if let Body::Uring(uring) = &mut self.body {
+            uring.receive(index, slot);
         }
         self.pump_tls(index);
     }

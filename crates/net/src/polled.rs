@@ -24,8 +24,11 @@ pub(crate) struct Polled {
     /// What the last poll said, used up from `cursor` on.
     ready: Vec<Ready>,
     cursor: usize,
-    /// Connections to read although no new event came: they were paused, or a read filled the buffer.
-    reread: VecDeque<(u32, u32)>,
+    /// Connections to read in the next batch although no new event may come: they were paused, or a read filled the
+    /// buffer. Not in this batch, which would never end while a peer sends as fast as it is read.
+    reread: Vec<(u32, u32)>,
+    /// Those of this batch.
+    rereading: VecDeque<(u32, u32)>,
     buffer: Box<[u8]>,
     filled: usize,
     timer: OwnedFd,
@@ -72,7 +75,8 @@ impl Polled {
             events: mio::Events::with_capacity(256),
             ready: Vec::new(),
             cursor: 0,
-            reread: VecDeque::new(),
+            reread: Vec::new(),
+            rereading: VecDeque::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             filled: 0,
             timer,
@@ -127,7 +131,7 @@ impl Polled {
     }
 
     pub fn read_again(&mut self, index: u32, slot: &Slot) {
-        self.reread.push_back((index, slot.generation));
+        self.reread.push((index, slot.generation));
     }
 
     pub fn write(&mut self, slot: &mut Slot) -> Progress {
@@ -167,6 +171,7 @@ impl Polled {
         }
         self.ready.clear();
         self.cursor = 0;
+        self.rereading.extend(self.reread.drain(..));
         for event in &self.events {
             let closed = event.is_read_closed() || event.is_write_closed() || event.is_error();
             self.ready.push(Ready {
@@ -240,7 +245,7 @@ impl Polled {
 
     /// After the new events, so that one busy connection does not keep the others waiting.
     fn next_reread(&mut self, slots: &mut Slots) -> Option<Raw> {
-        while let Some((index, generation)) = self.reread.pop_front() {
+        while let Some((index, generation)) = self.rereading.pop_front() {
             let slot = &mut slots[index];
             if slot.generation == generation
                 && let Some(raw) = self.read(index, slot)
@@ -254,13 +259,15 @@ impl Polled {
     fn serve(&mut self, index: u32, slot: &mut Slot, ready: Ready) -> Option<Raw> {
         slot.closed_behind |= ready.closed;
         if slot.state == State::Connecting {
-            // The peer may have sent something already: look once the owner knows of the connection.
-            self.reread.push_back((index, slot.generation));
+            // What the peer has sent already is read once the owner knows of the connection.
+            if ready.readable {
+                self.reread.push((index, slot.generation));
+            }
             return ready.writable.then(|| Raw::Connected(index, socket::take_error(slot.fd)));
         }
         if ready.writable && slot.written < slot.writing.len() {
             if ready.readable {
-                self.reread.push_back((index, slot.generation));
+                self.reread.push((index, slot.generation));
             }
             return match self.write(slot) {
                 Progress::Done => Some(Raw::Written(index)),
@@ -285,7 +292,7 @@ impl Polled {
             return match e.kind() {
                 io::ErrorKind::WouldBlock => None,
                 io::ErrorKind::Interrupted => {
-                    self.reread.push_back((index, slot.generation));
+                    self.reread.push((index, slot.generation));
                     None
                 }
                 _ => Some(Raw::Broken(index, e)),
@@ -298,7 +305,7 @@ impl Polled {
         self.filled = n as usize;
         // Edge-triggered: only a short read shows that there is no more, and it does not show a close behind it.
         if self.filled == READ_BYTES || slot.closed_behind {
-            self.reread.push_back((index, slot.generation));
+            self.reread.push((index, slot.generation));
         }
         Some(Raw::Bytes(index))
     }
