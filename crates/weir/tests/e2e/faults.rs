@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use serde_json::Value;
 use weir_origin::FaultKind;
 
-use crate::support::{Origin, Server, backends, free_port, read_request, run, samples};
+use crate::support::{Origin, Server, backends, free_port, on_each_backend, read_request, run, samples};
 
 /// Enough for any answer, and short enough to wait for those that never come.
 const IMPATIENT: &str = "-n 6 -c 3 --timeout 300ms";
@@ -34,7 +34,7 @@ fn expected(kind: FaultKind) -> &'static str {
 fn every_fault_of_the_origin_has_its_name() {
     for kind in FaultKind::all() {
         let origin = Origin::start(&format!("--fault {}", kind.name()));
-        for io in backends() {
+        on_each_backend(|io| {
             // Long enough for a drip not to be over in time.
             let ended = run(&format!("{IMPATIENT} --io {io}"), &origin.url("/bytes/2048"));
             let (name, record) = (format!("{} with {io}", kind.name()), ended.record());
@@ -55,7 +55,7 @@ fn every_fault_of_the_origin_has_its_name() {
                 assert!(ended.stderr.contains("no request succeeded"), "{name}: {}", ended.stderr);
                 assert!(ended.stderr.contains("\nhint: "), "{name}: {}", ended.stderr);
             }
-        }
+        });
     }
 }
 
@@ -109,7 +109,7 @@ fn no_policy_and_no_fault_upsets_the_books() {
             "-q 600 --arrival poisson",
             "-q 600 --instances 2 --pool 4 --max-pending 10 --acquire-timeout 30ms",
         ] {
-            for io in backends() {
+            on_each_backend(|io| {
                 let dir = tempfile::tempdir().unwrap();
                 let file = dir.path().join("samples.csv");
                 let name = format!("--profile {profile} {load} --io {io}");
@@ -124,7 +124,7 @@ fn no_policy_and_no_fault_upsets_the_books() {
                 for s in samples.iter().filter(|s| s.ok()) {
                     assert!(s.response_ms() < 150.0, "{name}: beyond its timeout by far");
                 }
-            }
+            });
         }
     }
 }
@@ -260,7 +260,7 @@ fn a_server_that_speaks_before_it_has_read_the_body_gets_all_of_it() {
 #[test]
 fn a_port_where_nobody_listens_ends_the_run_within_seconds() {
     let url = format!("http://127.0.0.1:{}/", free_port());
-    for io in backends() {
+    on_each_backend(|io| {
         for load in ["-c 10", "-q 100"] {
             let ended = run(&format!("{load} -z 60s --io {io}"), &url);
             assert_eq!(ended.status, 1, "{load} {io}");
@@ -268,7 +268,7 @@ fn a_port_where_nobody_listens_ends_the_run_within_seconds() {
             assert!(ended.stderr.contains("\nhint: "), "{load} {io}: {}", ended.stderr);
             assert_eq!(ended.record()["totals"]["ok"], 0);
         }
-    }
+    });
 }
 
 #[test]

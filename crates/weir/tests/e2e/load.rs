@@ -3,7 +3,7 @@
 use std::io::{BufReader, Write};
 use std::time::{Duration, Instant};
 
-use crate::support::{Origin, Sample, Server, backends, read_request, run, samples};
+use crate::support::{Origin, Sample, Server, on_each_backend, read_request, run, samples};
 
 /// All requests of a run that went well.
 #[track_caller]
@@ -26,7 +26,7 @@ fn due(samples: &[Sample]) -> Vec<f64> {
 #[test]
 fn a_constant_rate_starts_exactly_as_many_as_it_asks_for() {
     let origin = Origin::start("--latency 2ms");
-    for io in backends() {
+    on_each_backend(|io| {
         for instances in [1, 3] {
             let flags = format!("-q 1000 -z 1s --instances {instances} --io {io}");
             let due = due(&measured(&flags, &origin.url("/")));
@@ -35,18 +35,18 @@ fn a_constant_rate_starts_exactly_as_many_as_it_asks_for() {
                 assert!((at - i as f64 / 1e3).abs() < 1e-6, "{flags}: request {i} was due at {at}");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn bursts_come_at_the_top_of_each_second() {
     let origin = Origin::start("");
-    for io in backends() {
+    on_each_backend(|io| {
         let due = due(&measured(&format!("-q 300 -z 2s --arrival burst --io {io}"), &origin.url("/")));
         assert_eq!(due.iter().filter(|at| **at == 0.0).count(), 300);
         assert_eq!(due.iter().filter(|at| **at == 1.0).count(), 300);
         assert_eq!(due.len(), 600);
-    }
+    });
 }
 
 #[test]
@@ -65,12 +65,12 @@ fn poisson_arrivals_are_spread_as_they_should_be() {
 #[test]
 fn a_ramp_starts_the_integral_of_its_rate() {
     let origin = Origin::start("");
-    for io in backends() {
+    on_each_backend(|io| {
         let due = due(&measured(&format!("--ramp 0:1000:2s -z 2s --io {io}"), &origin.url("/")));
         assert!((999..=1_001).contains(&due.len()), "{io}: {}", due.len());
         let early = due.iter().filter(|at| **at < 1.0).count();
         assert!((249..=251).contains(&early), "{io}: {early} in the first half");
-    }
+    });
 }
 
 #[test]
@@ -117,7 +117,7 @@ const STALL_TO: Duration = Duration::from_millis(1_500);
 
 #[test]
 fn a_pause_of_the_server_counts_for_every_request_that_was_due_in_it() {
-    for io in backends() {
+    on_each_backend(|io| {
         let server = stalling();
         // Ten connections: a tool that measures from the send on would see ten slow requests.
         let samples = measured(&format!("-q 200 -z 2s --pool 10 --io {io}"), &server.url("/"));
@@ -129,5 +129,5 @@ fn a_pause_of_the_server_counts_for_every_request_that_was_due_in_it() {
         assert!((150..=260).contains(&slow), "{io}: {slow} slow requests");
         let slow_service = samples.iter().filter(|s| s.done - s.acquired > 100_000_000).count();
         assert!(slow_service <= 10, "{io}: {slow_service} of ten connections");
-    }
+    });
 }

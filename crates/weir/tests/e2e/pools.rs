@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::support::{Origin, Sample, assert_near, backends, run, samples};
+use crate::support::{Origin, Sample, assert_near, backends, on_each_backend, run, samples};
 
 #[test]
 fn a_pool_of_a_hundred_for_four_hundred_workers_shows_its_queue() {
     let origin = Origin::start("--latency 100ms");
-    for io in backends() {
+    on_each_backend(|io| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("samples.csv");
         let flags = format!("-c 400 --pool 100 -z 3s --io {io} --samples {}", file.display());
@@ -24,7 +24,7 @@ fn a_pool_of_a_hundred_for_four_hundred_workers_shows_its_queue() {
         assert_eq!(record["totals"]["peak_queue"], 300);
         assert_eq!(record["totals"]["peak_in_flight"], 400);
         assert_eq!(samples(&file).len() as u64, record["totals"]["requests"].as_u64().unwrap());
-    }
+    });
 }
 
 #[test]
@@ -44,26 +44,26 @@ const CHURN: &str = "--profile go-nethttp -q 2000 --arrival poisson -z 1500ms --
 
 #[test]
 fn two_idle_connections_are_too_few_for_independent_arrivals() {
-    for io in backends() {
+    on_each_backend(|io| {
         let origin = Origin::start("--latency 10ms");
         let record = run(&format!("{CHURN} --io {io}"), &origin.url("/")).fine();
         let opened = record["totals"]["conns_opened"].as_u64().unwrap();
         let requests = record["totals"]["requests"].as_u64().unwrap();
         assert!(opened * 20 > requests, "{io}: {opened} connections for {requests} requests is no churn");
         assert_eq!(origin.accepted(), opened, "{io}");
-    }
+    });
 }
 
 #[test]
 fn a_hundred_idle_connections_are_enough() {
-    for io in backends() {
+    on_each_backend(|io| {
         let origin = Origin::start("--latency 10ms");
         let record = run(&format!("{CHURN} --max-idle 100 --io {io}"), &origin.url("/")).fine();
         let total = |name: &str| record["totals"][name].as_u64().unwrap();
         assert!(total("conns_opened") <= total("peak_in_flight"), "{io}: {}", record["totals"]);
         assert_eq!(total("conns_closed"), 0, "{io}");
         assert_eq!(origin.accepted(), total("conns_opened"), "{io}");
-    }
+    });
 }
 
 #[test]
@@ -82,7 +82,7 @@ const OVERLOAD: &str = "--pool 10 -q 500 -z 1500ms --seed 1";
 #[test]
 fn a_full_queue_refuses_at_once_and_serves_the_rest_in_order() {
     let origin = Origin::start("--latency 100ms");
-    for io in backends() {
+    on_each_backend(|io| {
         let (errors, samples) = overload(&origin, &format!("{OVERLOAD} --max-pending 20 --io {io}"));
         assert_eq!(errors, ["wait/pending_limit"], "{io}");
         for s in samples.iter().filter(|s| !s.ok()) {
@@ -92,13 +92,13 @@ fn a_full_queue_refuses_at_once_and_serves_the_rest_in_order() {
         let longest = samples.iter().filter(|s| s.ok()).map(|s| s.phases[1]).max().unwrap();
         assert!(longest < 400_000_000, "{io}: {longest} ns in a queue of 20");
         assert_in_order(&samples);
-    }
+    });
 }
 
 #[test]
 fn who_waits_too_long_is_told_so_at_that_time() {
     let origin = Origin::start("--latency 100ms");
-    for io in backends() {
+    on_each_backend(|io| {
         let (errors, samples) = overload(&origin, &format!("{OVERLOAD} --acquire-timeout 50ms --io {io}"));
         assert_eq!(errors, ["wait/acquire_timeout"], "{io}");
         let mut waited: Vec<u64> = samples.iter().filter(|s| !s.ok()).map(|s| s.done - s.started).collect();
@@ -107,7 +107,7 @@ fn who_waits_too_long_is_told_so_at_that_time() {
         let nearly_all = waited[waited.len() * 9 / 10];
         assert!(nearly_all < 60_000_000, "{io}: {nearly_all} ns is late");
         assert_in_order(&samples);
-    }
+    });
 }
 
 /// The kinds of errors, and all requests.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Origin, backends, start, wait_until};
+use crate::support::{Origin, on_each_backend, start, wait_until};
 
 /// Whatever moment it is, the parts add up to the whole.
 #[track_caller]
@@ -34,7 +34,7 @@ fn kept(path: &Path) -> Value {
 
 #[test]
 fn an_interrupted_run_is_told_as_far_as_it_came() {
-    for io in backends() {
+    on_each_backend(|io| {
         for (load, after_ms) in [
             ("-c 20", 60),
             ("-c 20 --instances 2", 1_370),
@@ -59,7 +59,7 @@ fn an_interrupted_run_is_told_as_far_as_it_came() {
             assert_consistent(&record);
             assert_eq!(kept(&file), record, "{load} {io}");
         }
-    }
+    });
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_interrupted_run_is_told_in_text_too() {
 
 #[test]
 fn the_second_signal_gives_up_what_is_in_flight() {
-    for io in backends() {
+    on_each_backend(|io| {
         for load in ["-c 10", "-c 10 --pool 3", "-c 10 --instances 2", "-q 200 --profile unlimited"] {
             let origin = Origin::start("--fault hang");
             let run =
@@ -102,12 +102,12 @@ fn the_second_signal_gives_up_what_is_in_flight() {
             }
             assert_consistent(&record);
         }
-    }
+    });
 }
 
 #[test]
 fn a_server_that_is_killed_and_comes_back_is_found_again() {
-    for io in backends() {
+    on_each_backend(|io| {
         for load in ["-c 10", "-q 300 --profile go-nethttp"] {
             let origin = Origin::start("--latency 2ms");
             let addr = origin.addr().to_owned();
@@ -131,5 +131,5 @@ fn a_server_that_is_killed_and_comes_back_is_found_again() {
             assert!(last["ok"].as_u64().unwrap() > 0, "{load} {io}: {last}");
             assert_consistent(&record);
         }
-    }
+    });
 }

@@ -6,7 +6,7 @@ mod samples;
 mod server;
 
 pub use origin::{Nginx, Openssl, Origin};
-pub use run::{backends, run, spawn, start, wait_until};
+pub use run::{backends, on_each_backend, run, spawn, start, wait_until};
 pub use samples::{Sample, samples};
 pub use server::{Request, Server, read_request};
 

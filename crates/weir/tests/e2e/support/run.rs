@@ -113,6 +113,15 @@ pub fn backends() -> &'static [&'static str] {
     })
 }
 
+/// Runs the test on all of them side by side: most of its time goes by in waiting.
+pub fn on_each_backend(test: impl Fn(&str) + Sync) {
+    std::thread::scope(|scope| {
+        for io in backends() {
+            scope.spawn(|| test(io));
+        }
+    });
+}
+
 /// Asks again until `condition` holds, which it must within the patience for a whole run.
 #[track_caller]
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
