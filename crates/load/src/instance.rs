@@ -35,6 +35,10 @@ const TICK: Nanos = Nanos::from_secs(1);
 const WORKER_STAGGER: Nanos = Nanos::from_micros(50);
 /// A run whose dials have all failed for so long has nothing to measure.
 const GIVE_UP_AFTER: Nanos = Nanos::from_millis(800);
+/// Then the sockets are looked at, and whether the run is to stop, however far behind the schedule the loop is.
+const STARTS_AT_ONCE: u32 = 1024;
+/// What was due before the end and is not started so long after it never is: the verdict says how much is missing.
+const LATENESS_MAX: Nanos = Nanos::from_secs(1);
 /// Larger requests are handed to the kernel in pieces, so that a connection never holds a copy of the whole.
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -395,7 +399,10 @@ impl Instance {
         self.free_workers.extend(self.failed_workers.drain(..));
         self.check_stop();
         let end = self.end.unwrap_or(Nanos::MAX);
-        while self.starting && self.next_start() <= self.now && self.next_start() < end {
+        for _ in 0..STARTS_AT_ONCE {
+            if !self.starting || self.next_start() > self.now || self.next_start() >= end {
+                break;
+            }
             let intended = self.next_start();
             match &mut self.work {
                 Work::Open(schedule) => {
@@ -409,8 +416,9 @@ impl Instance {
             }
             self.settle();
         }
-        // After what was due before the end, however late the loop woke.
-        if self.starting && self.now >= end {
+        // After what was due before the end, however late the loop woke, unless it is too slow for the schedule.
+        let all_started = self.next_start() >= end || self.now >= end + LATENESS_MAX;
+        if self.starting && self.now >= end && all_started {
             self.stop_starting(end);
         }
     }
@@ -423,6 +431,7 @@ impl Instance {
         if level > 1 {
             while self.oldest != NOBODY {
                 self.abandon(self.oldest, Kind::Interrupted);
+                self.settle();
             }
         }
     }
