@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Origin, on_each_backend, start, wait_until};
+use crate::support::{Origin, on_each_backend, run, start, wait_until};
 
 /// Whatever moment it is, the parts add up to the whole.
 #[track_caller]
@@ -41,6 +41,7 @@ fn an_interrupted_run_is_told_as_far_as_it_came() {
             ("-q 500", 740),
             ("-c 50 --pool 5", 410),
             ("-c 20 --warmup 10s", 350),
+            ("-q 5m --max-pending 10", 300),
         ] {
             let origin = Origin::start("--latency 5ms");
             let dir = tempfile::tempdir().unwrap();
@@ -54,7 +55,9 @@ fn an_interrupted_run_is_told_as_far_as_it_came() {
             assert_eq!(ended.status, 130, "{load} {io}: {}", ended.stderr);
             let record = ended.record();
             assert_eq!(record["interrupted"], true, "{load} {io}");
-            assert_eq!(record["totals"]["errors"], 0, "{load} {io}: {}", record["errors"]);
+            // What was in flight was waited for.
+            let errors = record["errors"].as_object().unwrap();
+            assert!(errors.keys().all(|error| error == "wait/pending_limit"), "{load} {io}: {errors:?}");
             assert!(record["totals"]["duration_s"].as_f64().unwrap() < 29.0, "{load} {io}");
             assert_consistent(&record);
             assert_eq!(kept(&file), record, "{load} {io}");
@@ -102,6 +105,21 @@ fn the_second_signal_gives_up_what_is_in_flight() {
             }
             assert_consistent(&record);
         }
+    });
+}
+
+#[test]
+fn a_rate_that_nobody_reaches_ends_in_time_and_serves_meanwhile() {
+    on_each_backend(|io| {
+        let origin = Origin::start("");
+        let flags = format!("-q 5m --pool 10 --max-pending 10 -z 500ms --io {io}");
+        let ended = run(&flags, &origin.url("/"));
+        let record = ended.record();
+        assert_eq!(ended.status, 4, "{io}: {}", record["verdict"]);
+        assert_eq!(record["verdict"]["reasons"][0]["id"], "rate-not-reached", "{io}");
+        // Ten connections at the first turn of the loop, and no more if it never came back to them.
+        assert!(record["totals"]["ok"].as_u64().unwrap() > 20, "{io}: {}", record["totals"]);
+        assert_consistent(&record);
     });
 }
 

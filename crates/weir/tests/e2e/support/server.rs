@@ -63,7 +63,7 @@ impl Request {
     pub fn field(&self, name: &str) -> Option<&str> {
         let named = |line: &str| {
             let (n, value) = line.split_once(": ")?;
-            n.eq_ignore_ascii_case(name).then(|| value.len())
+            n.eq_ignore_ascii_case(name).then_some(value.len())
         };
         self.head.lines().find_map(|line| named(line).map(|length| &line[line.len() - length..]))
     }
