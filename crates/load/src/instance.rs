@@ -417,7 +417,7 @@ impl Instance {
             self.settle();
         }
         // After what was due before the end, however late the loop woke, unless it is too slow for the schedule.
-        let all_started = self.next_start() >= end || self.now >= end + LATENESS_MAX;
+        let all_started = self.next_start() >= end || self.now.saturating_sub(end) >= LATENESS_MAX;
         if self.starting && self.now >= end && all_started {
             self.stop_starting(end);
         }
