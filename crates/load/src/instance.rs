@@ -226,7 +226,8 @@ pub(crate) struct Instance {
     draining: bool,
     stop: StopLevel,
     gave_up: Option<String>,
-    last_dial_failure: Option<(Failure, String)>,
+    /// Whose dial it was, and why it failed.
+    last_dial_failure: Option<(u16, Failure, String)>,
     succeeded: bool,
 
     fold: Fold,
@@ -544,7 +545,7 @@ impl Instance {
 
     fn dial_failed(&mut self, lane: u16, conn: u32, failure: Failure, text: String) {
         self.counters.dials_failed += 1;
-        self.last_dial_failure = Some((failure, text));
+        self.last_dial_failure = Some((lane, failure, text));
         self.forget(lane, conn);
         self.lanes[lane as usize].pool.on(self.now, pool::Event::DialFailed(ConnId(conn)), &mut self.scratch);
         self.todo.extend(self.scratch.drain(..).map(|action| match action {
@@ -1029,8 +1030,8 @@ impl Instance {
         if self.counters.opened > 0 || self.now < GIVE_UP_AFTER || !self.starting {
             return;
         }
-        if let Some((failure, text)) = &self.last_dial_failure {
-            let place = self.lanes[0].target.describe();
+        if let Some((lane, failure, text)) = &self.last_dial_failure {
+            let place = self.lanes[*lane as usize].target.describe();
             self.gave_up = Some(format!("{place}: no dial succeeded ({failure}: {text})"));
             self.stop_starting(self.now);
             while self.oldest != NOBODY {
