@@ -272,6 +272,42 @@ fn a_port_where_nobody_listens_ends_the_run_within_seconds() {
 }
 
 #[test]
+fn the_place_that_does_not_answer_is_the_one_that_is_named() {
+    let silent = Server::start(|mut stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let list = dir.path().join("list");
+    let nobody = free_port();
+    // Nobody's handshake ever ends at the first, and the second refuses.
+    let lines = format!("GET https://127.0.0.1:{}/\nGET http://127.0.0.1:{nobody}/", silent.port());
+    std::fs::write(&list, lines).unwrap();
+    let ended = run(&format!("-q 100 -z 20s -k --seed 1 --requests {}", list.display()), "");
+    assert_eq!(ended.status, 1);
+    let place = format!("127.0.0.1:{nobody}: no dial succeeded (connect/refused");
+    assert!(ended.stderr.contains(&place), "{}", ended.stderr);
+}
+
+#[test]
+fn what_a_server_says_unasked_before_it_closes_is_no_answer() {
+    on_each_backend(|io| {
+        let server = Server::start(|mut stream| {
+            let mut from = BufReader::new(stream.try_clone().unwrap());
+            if read_request(&mut from).is_none() {
+                return;
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            // As servers do to a connection that was idle for too long.
+            answer_and_close(stream, b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n");
+        });
+        let record = run(&format!("-q 10 -n 5 --io {io}"), &server.url("/")).fine();
+        assert_eq!(record["totals"]["ok"], 5, "{io}: {}", record["errors"]);
+        assert_eq!(record["totals"]["conns_opened"], 5, "{io}");
+    });
+}
+
+#[test]
 fn a_name_that_does_not_exist_is_said_to_be_one() {
     for io in backends() {
         let ended = run(&format!("-n 3 -c 1 --io {io}"), "http://no-such-name.invalid/");

@@ -94,3 +94,20 @@ fn requests_that_find_no_port_say_so() {
         }
     }
 }
+
+#[test]
+fn an_address_without_a_route_is_said_to_be_one() {
+    for io in backends() {
+        // A network that has loopback only, and an address that is for documents only (RFC 5737).
+        let line = format!("$WEIR run --io {io} --quiet -z 20s http://192.0.2.1/");
+        let Some(mut command) = in_small_network(&line) else { return };
+        let ended = spawn(&mut command).end();
+        assert_eq!(ended.status, 1, "{io}");
+        assert!(
+            ended.stderr.contains("192.0.2.1:80") && ended.stderr.contains("connect/unreachable"),
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains("\nhint: "), "{io}: {}", ended.stderr);
+    }
+}
