@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Origin, on_each_backend, run, start, wait_until};
+use crate::support::{Origin, on_each_backend, run, samples, start, wait_until};
 
 /// Whatever moment it is, the parts add up to the whole.
 #[track_caller]
@@ -87,8 +87,10 @@ fn the_second_signal_gives_up_what_is_in_flight() {
     on_each_backend(|io| {
         for load in ["-c 10", "-c 10 --pool 3", "-c 10 --instances 2", "-q 200 --profile unlimited"] {
             let origin = Origin::start("--fault hang");
-            let run =
-                start(&format!("{load} -z 30s -t 25s --format json --quiet --io {io}"), &origin.url("/"));
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("samples.csv");
+            let flags = format!("{load} -z 30s -t 25s --format json --quiet --io {io}");
+            let run = start(&format!("{flags} --samples {}", file.display()), &origin.url("/"));
             wait_until("requests hang", || requests(&origin) >= 3);
             run.signal("INT");
             // Two signals at once are one.
@@ -103,6 +105,7 @@ fn the_second_signal_gives_up_what_is_in_flight() {
             for (error, n) in record["errors"].as_object().unwrap() {
                 assert!(error.ends_with("/interrupted"), "{load} {io}: {error} {n}");
             }
+            assert_eq!(samples(&file).len() as u64, record["totals"]["requests"].as_u64().unwrap());
             assert_consistent(&record);
         }
     });

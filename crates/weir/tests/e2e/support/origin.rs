@@ -193,9 +193,8 @@ impl Drop for Openssl {
 
 /// One process, which ends with us whatever happens to its master.
 fn config(port: u16) -> String {
-    let user = if cfg!(target_os = "linux") { "user root;" } else { "" };
     format!(
-        "daemon off; master_process off; worker_processes 1; pid nginx.pid; {user}
+        "daemon off; master_process off; worker_processes 1; pid nginx.pid;
         events {{ worker_connections 2048; }}
         http {{
             log_format short '$request_method $uri $status';
