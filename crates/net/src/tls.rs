@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{
-    AlertDescription, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion,
+    AlertDescription, CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
 };
 
 use crate::Cause;
@@ -41,11 +42,8 @@ impl ClientTls {
             .with_protocol_versions(&versions(options.tls12, options.tls13)?)
             .map_err(|e| e.to_string())?;
         let builder = if options.verify {
-            let roots = Arc::new(trusted(options.authorities_pem.as_deref())?);
-            let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider)
-                .build()
-                .map_err(|e| format!("no authority to trust: {e}"))?;
-            builder.with_webpki_verifier(verifier)
+            let verifier = Trusting::new(options.authorities_pem.as_deref(), provider)?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         } else {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAny(provider)))
         };
@@ -193,6 +191,76 @@ fn certs(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
 
 fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|e| format!("private key: {e}"))
+}
+
+/// The usual rules of the web, and one more, as OpenSSL has it: a certificate that was given as an authority and is
+/// presented by the server itself is trusted too. `openssl req -x509` makes such certificates.
+#[derive(Debug)]
+struct Trusting {
+    web: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl Trusting {
+    /// The system's authorities without `pem`.
+    fn new(pem: Option<&[u8]>, provider: Arc<CryptoProvider>) -> Result<Trusting, String> {
+        let web = WebPkiServerVerifier::builder_with_provider(Arc::new(trusted(pem)?), provider)
+            .build()
+            .map_err(|e| format!("no authority to trust: {e}"))?;
+        Ok(Trusting { web, given: pem.map_or(Ok(Vec::new()), certs)? })
+    }
+}
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.web.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // Its dates have been looked at before this is found.
+            Err(e) if is_authority_as_server(&e) && self.given.iter().any(|given| given == end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.web.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.web.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.web.supported_verify_schemes()
+    }
+}
+
+/// rustls has no name of its own for this error of webpki, whose text is its name.
+fn is_authority_as_server(e: &rustls::Error) -> bool {
+    match e {
+        rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
+            other.0.to_string() == "CaUsedAsEndEntity"
+        }
+        _ => false,
+    }
 }
 
 /// `-k`: whoever answers is believed.

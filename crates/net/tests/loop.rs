@@ -404,6 +404,50 @@ fn an_untrusted_certificate_is_an_error_unless_anyone_is_believed() {
 }
 
 #[test]
+fn a_self_signed_certificate_is_trusted_where_it_is_given_and_for_its_name_and_time() {
+    let server = |name: &str, years: (i32, i32)| {
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a valid name");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+        let key = rcgen::KeyPair::generate().expect("randomness");
+        let pem = params.self_signed(&key).expect("valid parameters").pem();
+        let options = ServerOptions {
+            chain_pem: pem.clone().into_bytes(),
+            key_pem: key.serialize_pem().into_bytes(),
+            client_authorities_pem: None,
+            resumption: true,
+            tls12: true,
+            tls13: true,
+            alpn: vec![b"http/1.1".to_vec()],
+        };
+        (ServerTls::new(&options).expect("a valid configuration"), pem)
+    };
+    let (good, trust) = server("localhost", (1975, 4096));
+    let (_, other) = server("localhost", (1975, 4096));
+    let (wrong_name, trust_name) = server("example.org", (1975, 4096));
+    let (expired, trust_expired) = server("localhost", (1975, 1976));
+    let authority = Authority::generate("test");
+    on_both(|mut net| {
+        for (server, given, ok) in [
+            (&good, &trust, true),
+            (&good, &other, false),
+            (&wrong_name, &trust_name, false),
+            (&expired, &trust_expired, false),
+        ] {
+            let listener = net.listen(&loopback(), Some(server.clone()), false).expect("a port");
+            let at = Endpoint::Tcp(net.local_addr(listener).expect("bound"));
+            let tls = client_tls(&authority, |o| o.authorities_pem = Some(given.clone().into_bytes()));
+            match tls_exchange(&mut net, &at, &tls) {
+                Ok(_) => assert!(ok),
+                Err(cause) => assert!(!ok && matches!(cause, Cause::Untrusted(_)), "{cause:?}"),
+            }
+            net.unlisten(listener);
+        }
+    });
+}
+
+#[test]
 fn plain_bytes_in_place_of_tls_are_an_error_of_the_handshake() {
     on_both(|mut net| {
         let authority = Authority::generate("test");
