@@ -19,6 +19,8 @@ use crate::cli::RunArgs;
 use crate::{template, values};
 
 const DEFAULT_PROFILE: &str = "fixed";
+/// The profile that does what `--no-keepalive` does.
+const PER_REQUEST: &str = "per-request";
 const WORKERS: u32 = 50;
 const REQUESTS: u64 = 200;
 /// A sample knows its request by a number of 16 bits.
@@ -71,7 +73,10 @@ fn contradictions(args: &RunArgs) -> Vec<(Given, Given, &'static str)> {
     let list = ("--requests", args.requests.is_some());
     let data = ("-d", args.data.is_some());
     let data_file = ("-D", args.data_file.is_some());
-    let no_keepalive = ("--no-keepalive", args.no_keepalive);
+    let no_keepalive = match profile_id(args) {
+        PER_REQUEST if !args.no_keepalive => ("--profile per-request", true),
+        _ => ("--no-keepalive", args.no_keepalive),
+    };
     let unix = ("--unix-socket", args.unix_socket.is_some());
     let tls = ("--tls", args.tls.is_some());
     let in_list = "write it into the list, request by request";
@@ -94,7 +99,7 @@ fn contradictions(args: &RunArgs) -> Vec<(Given, Given, &'static str)> {
         (
             no_keepalive,
             ("--requests-per-conn", args.requests_per_conn.is_some()),
-            "--no-keepalive is one request per connection: give one of them",
+            "the first is one request per connection: give one of them",
         ),
         (no_keepalive, ("--pick", args.pick.is_some()), no_idle),
         (unix, ("--connect-to", args.connect_to.is_some()), "both say where to connect to: give one of them"),
@@ -494,6 +499,7 @@ fn assembled(args: &RunArgs, listed: &Listed, target: Target) -> Result<Request,
     {
         headers.push(basic_auth(credentials));
     }
+    refuse_framing(&headers)?;
     for (name, value) in &headers {
         template::check(value)
             .map_err(|e| UsageError::new(format!("header {name}: {}", e.message), e.hint))?;
@@ -508,6 +514,23 @@ fn assembled(args: &RunArgs, listed: &Listed, target: Target) -> Result<Request,
         body: None,
         weight: listed.weight,
     })
+}
+
+/// Where a request ends follows from its body. A field that says otherwise makes a server take the next request for a
+/// body, or the body for a request; so do two names for one host (RFC 9112 sections 3.2 and 6.3).
+fn refuse_framing(headers: &[(String, String)]) -> Result<(), UsageError> {
+    for name in ["Content-Length", "Transfer-Encoding"] {
+        if has_header(headers, name) {
+            return Err(UsageError::new(
+                format!("header {name}: the length of the body is written by weir"),
+                "leave it out: it follows from -d or -D",
+            ));
+        }
+    }
+    match headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("host")).count() {
+        0 | 1 => Ok(()),
+        _ => Err(UsageError::new("header Host: given twice", "a request is for one host: give one of them")),
+    }
 }
 
 fn flag_headers(args: &RunArgs) -> Result<Vec<(String, String)>, UsageError> {
@@ -740,6 +763,7 @@ mod tests {
             ("--no-keepalive --max-lifetime 3", "`--no-keepalive` contradicts `--max-lifetime`"),
             ("--no-keepalive --requests-per-conn 3", "`--no-keepalive` contradicts `--requests-per-conn`"),
             ("--no-keepalive --pick lru", "`--no-keepalive` contradicts `--pick`"),
+            ("--profile per-request --max-idle 3", "`--profile per-request` contradicts `--max-idle`"),
             ("-c 2 --instances 3", "`-c 2` is less than `--instances 3`"),
             ("--pool 5 --max-idle 6", "`--max-idle 6` is more than `--pool 5`"),
             ("-k --cacert f", "`-k` contradicts `--cacert`"),
@@ -754,6 +778,12 @@ mod tests {
             ("--gate p(99)<<5ms", "--gate: gate `p(99)<<5ms`"),
             ("-d {{countr}}", "-d: unknown template `{{countr}}`"),
             ("-H a:{{x}}", "header a: unknown template `{{x}}`"),
+            (
+                "-H content-length:5 -d abc",
+                "header Content-Length: the length of the body is written by weir",
+            ),
+            ("-H Transfer-Encoding:chunked", "header Transfer-Encoding: the length of the body is written"),
+            ("-H Host:a -H host:b", "header Host: given twice"),
             ("-m G(T", "`G(T` is no method"),
             ("-a user", "--basic-auth has no `:`"),
         ];
