@@ -42,7 +42,7 @@ pub enum Command {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(after_help = RUN_EXAMPLES)]
+#[command(after_help = RUN_EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
     /// Where to send; `{{counter}}`, `{{random}}`, `{{random:LO-HI}}` and `{{uuid}}` in path and query are filled in
     #[arg(value_name = "URL")]
@@ -270,7 +270,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Result")]
     pub no_color: bool,
     /// Makes everything random repeat itself
-    #[arg(long, value_name = "N", help_heading = "Result")]
+    #[arg(long, value_name = "N", value_parser = values::whole, help_heading = "Result")]
     pub seed: Option<u64>,
 }
 
@@ -284,7 +284,7 @@ Exit status: 0 fine, 1 could not run or no request succeeded, 2 bad usage, 3 a g
 4 the run is INVALID, 130 interrupted.";
 
 #[derive(Clone, Debug, Args)]
-#[command(after_help = ORIGIN_EXAMPLES)]
+#[command(after_help = ORIGIN_EXAMPLES, allow_negative_numbers = true)]
 pub struct OriginArgs {
     /// Address for HTTP, may be repeated; port 0 lets the system choose
     /// [default: 127.0.0.1:8080, unless --https or --unix is given]
@@ -367,7 +367,7 @@ pub struct OriginArgs {
     )]
     pub io: Io,
     /// Makes everything random repeat itself
-    #[arg(long, value_name = "N", help_heading = "Process")]
+    #[arg(long, value_name = "N", value_parser = values::whole, help_heading = "Process")]
     pub seed: Option<u64>,
     /// Stop when standard input ends
     #[arg(long, hide = true)]

@@ -75,7 +75,12 @@ impl From<clap::Error> for Stop {
     /// expected.
     fn from(error: clap::Error) -> Stop {
         let text = error.render().to_string();
-        let message = text.lines().next().unwrap_or_default();
+        // A value may have lines of its own; clap's next part begins after an empty one.
+        let message = text.split("\n\n").next().unwrap_or_default().trim_end();
+        let message = match error.kind() {
+            ErrorKind::ValueValidation => message,
+            _ => message.lines().next().unwrap_or_default(),
+        };
         let message = message.strip_prefix("error: ").unwrap_or(message);
         let expected = std::error::Error::source(&error).map(|e| e.to_string());
         let message = match &expected {
@@ -93,9 +98,10 @@ impl From<clap::Error> for Stop {
     }
 }
 
-/// The first of `  tip: …`.
+/// The first of `  tip: …`. How to pass what looks like a flag as a value is no help here: no value begins like one.
 fn tip(text: &str) -> Option<String> {
-    text.lines().find_map(|line| line.trim_start().strip_prefix("tip: ")).map(str::to_owned)
+    let mut tips = text.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
+    tips.find(|tip| !tip.contains("'-- ")).map(str::to_owned)
 }
 
 /// What stands in `  [possible values: …]`.

@@ -44,6 +44,11 @@ pub fn count_or_zero(text: &str) -> Result<u64, String> {
     units::parse_count(text).map_err(in_one)
 }
 
+/// Any whole number, as a seed is.
+pub fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
 /// Bytes: `512`, `2k`, `64KiB`.
 pub fn size(text: &str) -> Result<u64, String> {
     units::parse_size(text).map_err(in_one)
@@ -87,13 +92,16 @@ pub fn header(text: &str) -> Result<(String, String), String> {
     header_parts(name, value)
 }
 
-/// Checks a name and a value against RFC 9110 section 5: a token, and a value without line ends.
+/// Checks a name and a value against RFC 9110 section 5: a token, and a value without control characters.
 pub fn header_parts(name: &str, value: &str) -> Result<(String, String), String> {
     if !is_token(name) {
         return Err(format!("`{name}` is no header name"));
     }
     if value.contains(['\r', '\n', '\0']) {
         return Err("a header value has no line ends".to_owned());
+    }
+    if value.contains(|c: char| c.is_ascii_control() && c != '\t') {
+        return Err("a header value has no control characters".to_owned());
     }
     Ok((name.to_owned(), value.trim_matches([' ', '\t']).to_owned()))
 }
@@ -244,6 +252,8 @@ mod tests {
                 ("no colon", r#"Err("expected `Name: value`")"#),
                 ("a b: c", r#"Err("`a b` is no header name")"#),
                 ("a: b\r\nc: d", r#"Err("a header value has no line ends")"#),
+                ("a: b\tc", r#"Ok(("a", "b\tc"))"#),
+                ("a: b\x01c", r#"Err("a header value has no control characters")"#),
             ],
         );
     }

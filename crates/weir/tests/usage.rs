@@ -51,6 +51,18 @@ fn a_mistake_is_answered_with_a_hint() {
         ),
         ("run ftp://h/", 2, &["unknown scheme `ftp`", "hint: write http:// or https://"]),
         ("run -n 0 http://h/", 2, &["weir: invalid value '0' for '--count <N>'", "hint: must be above 0"]),
+        (
+            "run -n -3 http://h/",
+            2,
+            &["weir: invalid value '-3' for '--count <N>'", "hint: write a whole number"],
+        ),
+        (
+            "run -q -5 http://h/",
+            2,
+            &["weir: invalid value '-5' for '--rate <PER_S>'", "hint: write requests"],
+        ),
+        ("run --seed -1 http://h/", 2, &["invalid value '-1' for '--seed <N>'", "hint: expected a whole"]),
+        ("run --zzz http://h/", 2, &["unexpected argument '--zzz'", "hint: `weir --help`"]),
         ("run -c ten http://h/", 2, &["weir: invalid value 'ten' for '--concurrency <N>'"]),
         ("run -z soon http://h/", 2, &["weir: invalid value 'soon' for '--duration <T>'", "500ms"]),
         (
@@ -102,6 +114,15 @@ fn a_mistake_is_answered_with_a_hint() {
 fn an_error_is_two_lines() {
     let said = stderr(&weir(&["run", "--pick", "lifoo", "http://h/"]));
     assert_eq!(said.lines().count(), 2, "{said}");
+}
+
+#[test]
+fn a_value_of_several_lines_is_shown_whole() {
+    let said = stderr(&weir(&["run", "-H", "X: a\r\nY: b", "http://h/"]));
+    assert!(
+        said.contains("Y: b' for '--header <NAME: VALUE>'\nhint: a header value has no line ends"),
+        "{said}"
+    );
 }
 
 #[test]
