@@ -46,8 +46,18 @@ fn nothing_succeeded(record: &Record) -> Option<Stop> {
         return None;
     }
     let (what, advice) = text::commonest_error(record)?;
-    let hint = advice.unwrap_or_else(|| "does the server run, and are host and port right?".to_owned());
+    let hint = advice.unwrap_or_else(|| what_to_check(record).to_owned());
     Some(Stop::could_not_run(format!("no request succeeded: {what}"), hint))
+}
+
+fn what_to_check(record: &Record) -> &'static str {
+    match &record.plan.net.unix_socket {
+        _ if !record.status.is_empty() => {
+            "the server answers: are path, method, headers and body what it expects?"
+        }
+        Some(_) => "does the server run, and is the path of its socket right?",
+        None => "does the server run, and are host and port right?",
+    }
 }
 
 /// A run that is over.

@@ -129,6 +129,7 @@ impl Report<'_> {
         let totals = &self.record.totals;
         let all = format_count(totals.requests);
         match totals.errors {
+            0 if totals.requests == 0 => all,
             0 => format!("{all} (all ok)"),
             errors => format!("{all} ({} ok, {} failed)", format_count(totals.ok), format_count(errors)),
         }

@@ -99,6 +99,7 @@ fn advice(kind: Kind, plan: &Plan) -> Option<&'static str> {
             Some("Is the authority in --cacert the one that signed it, and for this host name?")
         }
         Kind::ClientCert if plan.tls.cert.is_none() => Some("Give one with --cert FILE and --key FILE."),
+        Kind::Tls => Some("Does the server speak TLS at this port, and a version that --tls allows?"),
         _ => None,
     }
 }
@@ -132,5 +133,10 @@ mod tests {
         assert!(advice("connect/no_ports").contains("ip_local_port_range"));
         assert!(advice("connect/no_ports").contains("--local-addr"));
         assert!(advice("connect/no_files").contains("ulimit -n"));
+    }
+
+    #[test]
+    fn a_failed_handshake_comes_with_what_to_check() {
+        assert!(explain("tls/tls", &fixture::plan()).advice.is_some_and(|advice| advice.contains("--tls")));
     }
 }
