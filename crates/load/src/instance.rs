@@ -458,8 +458,14 @@ impl Instance {
         if !self.starting || self.end.is_some_and(|end| intended >= end) {
             return;
         }
-        if intended >= self.measured_from && !self.take_from_quota() {
-            return;
+        if intended >= self.measured_from {
+            // However late the loop is, no measured request ends in a tick of the warm-up.
+            while self.tick_end <= self.measured_from {
+                self.roll(self.tick_end);
+            }
+            if !self.take_from_quota() {
+                return;
+            }
         }
         self.refresh_now();
         let message = self.weights.pick(&mut self.filler.rng);
