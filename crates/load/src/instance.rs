@@ -17,16 +17,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rand::RngExt;
-use weir_model::pool::{self, Action, ConnId, KeepAliveHint, Policy, Pool, PoolError, ReqId, Validate};
+use weir_model::pool::{self, Action, ConnId, Policy, Pool, PoolError, ReqId, Validate};
 use weir_model::sample::{Dial, Failure, Kind, Outcome, Phase, Sample};
 use weir_model::tick::{Counters, Fold, Gauges, Reading, Tick};
 use weir_model::units::Nanos;
 use weir_net::{Cause, Conn, Event, Net, Stage, Timers, clock};
-use weir_wire::h1::{self, Limits, ResponseDecoder, ResponseEvent};
+use weir_wire::h1;
 
+use crate::failure::{describe, kind_of};
 use crate::message::{Filler, Message};
+use crate::request::{NOBODY, Request, Requests};
 use crate::schedule::Schedule;
 use crate::target::{Route, Target};
+use crate::wire::{Link, Progress, Wire};
 
 /// A tick is one second.
 const TICK: Nanos = Nanos::from_secs(1);
@@ -41,8 +44,6 @@ const STARTS_AT_ONCE: u32 = 1024;
 const LATENESS_MAX: Nanos = Nanos::from_secs(1);
 /// Larger requests are handed to the kernel in pieces, so that a connection never holds a copy of the whole.
 const PIECE_BYTES: usize = 256 * 1024;
-
-const NOBODY: u32 = u32::MAX;
 
 /// What an instance has to do; everything in it is its own share.
 pub(crate) struct Job {
@@ -77,91 +78,6 @@ pub(crate) enum Report {
 
 /// Passes a report on; false if nobody listens any more.
 pub(crate) type Reporter = Box<dyn Fn(Report) -> bool + Send>;
-
-/// A request from its start to its end.
-struct Request {
-    message: u16,
-    lane: u16,
-    /// The connection that serves it, or `NOBODY`.
-    conn: u32,
-    /// The connection whose dial its `Acquire` started, or `NOBODY`.
-    dial: u32,
-    intended: Nanos,
-    started: Nanos,
-    acquired: Nanos,
-    sent: Option<Nanos>,
-    first_byte: Option<Nanos>,
-    dial_spans: Dial,
-    status: u16,
-    reused: bool,
-    retries: u8,
-    bytes_in: u64,
-    bytes_out: u64,
-    /// Neighbours in the order of `intended`, which is that of their timeouts.
-    earlier: u32,
-    later: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Link {
-    Gone,
-    Resolving,
-    Connecting,
-    Securing,
-    Open,
-}
-
-/// A connection of a pool.
-struct Wire {
-    link: Link,
-    net: Option<Conn>,
-    request: u32,
-    decoder: ResponseDecoder,
-    used: bool,
-    /// The peer has closed, and the pool, which does not look, keeps it.
-    half_closed: bool,
-    keep_alive: bool,
-    hint: Option<KeepAliveHint>,
-    /// How much of a request that is sent in pieces has been handed over.
-    handed_bytes: usize,
-    dial_start: Nanos,
-    resolved: Nanos,
-    connected: Nanos,
-    secured: Nanos,
-    addresses_tried: usize,
-    /// Which dial of this slot it is, for those who remember an earlier one.
-    serial: u32,
-}
-
-impl Wire {
-    fn new() -> Wire {
-        Wire {
-            link: Link::Gone,
-            net: None,
-            request: NOBODY,
-            decoder: ResponseDecoder::new(Limits::default()),
-            used: false,
-            half_closed: false,
-            keep_alive: true,
-            hint: None,
-            handed_bytes: 0,
-            dial_start: Nanos::ZERO,
-            resolved: Nanos::ZERO,
-            connected: Nanos::ZERO,
-            secured: Nanos::ZERO,
-            addresses_tried: 0,
-            serial: 0,
-        }
-    }
-
-    fn spans(&self) -> Dial {
-        Dial {
-            dns: self.resolved - self.dial_start,
-            connect: self.connected - self.resolved,
-            tls: self.secured - self.connected,
-        }
-    }
-}
 
 /// One origin: its pool, its connections, its address.
 struct Lane {
@@ -199,11 +115,7 @@ pub(crate) struct Instance {
     lanes: Vec<Lane>,
     /// By the loop's connection index: whose it is.
     owners: Vec<(u16, u32)>,
-    requests: Vec<Request>,
-    free_requests: Vec<u32>,
-    oldest: u32,
-    newest: u32,
-    live: u64,
+    requests: Requests,
     scratch: Vec<Action>,
     todo: VecDeque<(u16, Todo)>,
     pool_wakes: Timers<u16>,
@@ -285,11 +197,7 @@ impl Instance {
             filler: job.filler,
             lanes: lanes.collect(),
             owners: Vec::new(),
-            requests: Vec::new(),
-            free_requests: Vec::new(),
-            oldest: NOBODY,
-            newest: NOBODY,
-            live: 0,
+            requests: Requests::new(),
             scratch: Vec::new(),
             todo: VecDeque::new(),
             pool_wakes: Timers::default(),
@@ -328,7 +236,7 @@ impl Instance {
         loop {
             self.start_what_is_due();
             self.settle();
-            if !self.starting && self.live == 0 {
+            if !self.starting && self.requests.live() == 0 {
                 break;
             }
             self.sleep();
@@ -377,9 +285,7 @@ impl Instance {
         }
         consider(self.pool_wakes.next_at().map(Nanos));
         consider(self.dial_deadlines.front().map(|d| d.at));
-        if self.oldest != NOBODY {
-            consider(Some(self.requests[self.oldest as usize].intended + self.timeout));
-        }
+        consider(self.requests.oldest().map(|id| self.requests[id].intended + self.timeout));
         soonest
     }
 
@@ -430,8 +336,8 @@ impl Instance {
             self.stop_starting(self.now);
         }
         if level > 1 {
-            while self.oldest != NOBODY {
-                self.abandon(self.oldest, Kind::Interrupted);
+            while let Some(id) = self.requests.oldest() {
+                self.abandon(id, Kind::Interrupted);
                 self.settle();
             }
         }
@@ -492,54 +398,21 @@ impl Instance {
     }
 
     fn admit(&mut self, message: u16, lane: u16, intended: Nanos) -> u32 {
-        let request = Request {
-            message,
-            lane,
-            conn: NOBODY,
-            dial: NOBODY,
-            intended,
-            started: self.now.max(intended),
-            acquired: Nanos::ZERO,
-            sent: None,
-            first_byte: None,
-            dial_spans: Dial::default(),
-            status: 0,
-            reused: false,
-            retries: 0,
-            bytes_in: 0,
-            bytes_out: 0,
-            earlier: self.newest,
-            later: NOBODY,
-        };
-        let id = match self.free_requests.pop() {
-            Some(id) => {
-                self.requests[id as usize] = request;
-                id
-            }
-            None => {
-                self.requests.push(request);
-                (self.requests.len() - 1) as u32
-            }
-        };
-        match self.newest {
-            NOBODY => self.oldest = id,
-            newest => self.requests[newest as usize].later = id,
-        }
-        self.newest = id;
-        self.live += 1;
+        let started = self.now.max(intended);
+        let id = self.requests.admit(Request::new(message, lane, intended, started));
         self.counters.started += 1;
         id
     }
 
     fn acquire(&mut self, id: u32) {
-        let lane = self.requests[id as usize].lane;
+        let lane = self.requests[id].lane;
         let asked_before = self.todo.len();
         self.tell(lane, pool::Event::Acquire(ReqId(id)));
         let dial = self.todo.iter().skip(asked_before).find_map(|(_, todo)| match todo {
             Todo::Pool(Action::Dial(conn)) => Some(conn.0),
             _ => None,
         });
-        self.requests[id as usize].dial = dial.unwrap_or(NOBODY);
+        self.requests[id].dial = dial.unwrap_or(NOBODY);
     }
 
     // The pool.
@@ -599,7 +472,7 @@ impl Instance {
     }
 
     fn gauges(&self) -> Gauges {
-        let mut gauges = Gauges { in_flight: self.live, ..Gauges::default() };
+        let mut gauges = Gauges { in_flight: self.requests.live(), ..Gauges::default() };
         for lane in &self.lanes {
             let counts = lane.pool.counts();
             gauges.queue += u64::from(counts.pending);
@@ -705,7 +578,7 @@ impl Instance {
     // Requests on connections.
 
     fn assign(&mut self, id: u32, lane: u16, conn: u32) {
-        let request = &mut self.requests[id as usize];
+        let request = &mut self.requests[id];
         let wire = &mut self.lanes[lane as usize].wires[conn as usize];
         request.acquired = self.now.max(request.started);
         request.dial_spans = if wire.dial_start >= request.started { wire.spans() } else { Dial::default() };
@@ -747,7 +620,7 @@ impl Instance {
         let at = Nanos(self.net.sent_at().saturating_sub(self.zero));
         let wire = &mut self.lanes[lane as usize].wires[conn as usize];
         let (Some(net), false) = (wire.net, wire.request == NOBODY) else { return };
-        let request = &mut self.requests[wire.request as usize];
+        let request = &mut self.requests[wire.request];
         if self.net.unsent(net) > 0 {
             return;
         }
@@ -774,14 +647,14 @@ impl Instance {
             self.tell(lane, pool::Event::Draining(ConnId(conn)));
             return;
         }
-        let request = &mut self.requests[wire.request as usize];
+        let request = &mut self.requests[wire.request];
         let data = self.net.data();
         request.bytes_in += data.len() as u64;
         // The answer to what was sent after the batch had begun is stamped with the batch as well.
         let earliest = request.sent.unwrap_or(request.acquired);
         let first = *request.first_byte.get_or_insert(batch.max(earliest));
         request.sent.get_or_insert(first);
-        match read(wire, request, data) {
+        match wire.read(request, data) {
             Ok(Progress::NeedMore) => {}
             Ok(Progress::Complete { clean }) => self.completed(lane, conn, clean),
             Err(error) => {
@@ -799,7 +672,7 @@ impl Instance {
         let wire = &mut self.lanes[lane as usize].wires[conn as usize];
         let id = std::mem::replace(&mut wire.request, NOBODY);
         let whole = wire.net.is_some_and(|net| self.net.unsent(net) == 0)
-            && self.messages[self.requests[id as usize].message as usize]
+            && self.messages[self.requests[id].message as usize]
                 .fixed()
                 .is_none_or(|bytes| wire.handed_bytes == bytes.len());
         let (reusable, hint) = (clean && wire.keep_alive && whole, wire.hint);
@@ -809,7 +682,7 @@ impl Instance {
             self.tell(lane, pool::Event::Hint(ConnId(conn), hint));
         }
         self.tell(lane, pool::Event::Released(ConnId(conn)));
-        let status = self.requests[id as usize].status;
+        let status = self.requests[id].status;
         let outcome = match status {
             400..=499 => Err(Failure::new(Phase::Server, Kind::Status4xx)),
             500.. => Err(Failure::new(Phase::Server, Kind::Status5xx)),
@@ -824,7 +697,7 @@ impl Instance {
         self.close(lane, conn);
         self.tell(lane, pool::Event::Closed(ConnId(conn)));
         let retry = self.lanes[lane as usize].pool.policy().retry;
-        let request = &mut self.requests[id as usize];
+        let request = &mut self.requests[id];
         let message = &self.messages[request.message as usize];
         let again = request.reused
             && matches!(kind, Kind::Reset | Kind::Closed)
@@ -840,16 +713,16 @@ impl Instance {
             request.conn = NOBODY;
             self.acquire(id);
         } else {
-            let failure = Failure::new(phase_of(request), kind);
+            let failure = Failure::new(request.phase(), kind);
             self.finish(id, Err(failure), self.now);
         }
     }
 
     /// Our own end of a request: its timeout, or the end of the run.
     fn abandon(&mut self, id: u32, kind: Kind) {
-        let Request { lane, conn, dial, .. } = self.requests[id as usize];
+        let Request { lane, conn, dial, .. } = self.requests[id];
         if conn != NOBODY {
-            let failure = Failure::new(phase_of(&self.requests[id as usize]), kind);
+            let failure = Failure::new(self.requests[id].phase(), kind);
             self.wire(lane, conn).request = NOBODY;
             self.close(lane, conn);
             self.tell(lane, pool::Event::Closed(ConnId(conn)));
@@ -870,24 +743,14 @@ impl Instance {
     }
 
     fn finish(&mut self, id: u32, outcome: Outcome, done: Nanos) {
-        let request = &self.requests[id as usize];
-        let sample = sample_of(request, outcome, done);
+        let request = &self.requests[id];
+        let sample = request.sample(outcome, done);
         self.fold.add(&sample);
         if let Some(samples) = &mut self.samples {
             samples.push(sample);
         }
         self.succeeded |= outcome.is_ok();
-        let (earlier, later) = (request.earlier, request.later);
-        match earlier {
-            NOBODY => self.oldest = later,
-            earlier => self.requests[earlier as usize].later = later,
-        }
-        match later {
-            NOBODY => self.newest = earlier,
-            later => self.requests[later as usize].earlier = earlier,
-        }
-        self.free_requests.push(id);
-        self.live -= 1;
+        self.requests.remove(id);
         if matches!(self.work, Work::Closed { .. }) && self.starting {
             match outcome {
                 Ok(()) => self.free_workers.push_back(sample.done),
@@ -950,7 +813,7 @@ impl Instance {
             return;
         }
         let (id, end) = (wire.request, wire.decoder.eof());
-        let in_body = self.requests[id as usize].status != 0;
+        let in_body = self.requests[id].status != 0;
         match end {
             Ok(true) => self.completed(lane, conn, false),
             Err(h1::Error::Truncated) if in_body => self.attempt_failed(lane, conn, Kind::Truncated),
@@ -1023,9 +886,10 @@ impl Instance {
                 self.settle();
             }
         }
-        while self.oldest != NOBODY && self.requests[self.oldest as usize].intended + self.timeout <= self.now
+        while let Some(id) = self.requests.oldest()
+            && self.requests[id].intended + self.timeout <= self.now
         {
-            self.abandon(self.oldest, Kind::Timeout);
+            self.abandon(id, Kind::Timeout);
             self.settle();
         }
         self.consider_giving_up();
@@ -1040,8 +904,8 @@ impl Instance {
             let place = self.lanes[*lane as usize].target.describe();
             self.gave_up = Some(format!("{place}: no dial succeeded ({failure}: {text})"));
             self.stop_starting(self.now);
-            while self.oldest != NOBODY {
-                self.abandon(self.oldest, Kind::Interrupted);
+            while let Some(id) = self.requests.oldest() {
+                self.abandon(id, Kind::Interrupted);
             }
         }
     }
@@ -1080,107 +944,5 @@ impl Instance {
             self.starting = false;
             self.stop.store(2, Ordering::Relaxed);
         }
-    }
-}
-
-enum Progress {
-    NeedMore,
-    /// `clean`: nothing came behind it.
-    Complete {
-        clean: bool,
-    },
-}
-
-/// Feeds the decoder with what came.
-fn read(wire: &mut Wire, request: &mut Request, data: &[u8]) -> Result<Progress, h1::Error> {
-    let mut rest = data;
-    loop {
-        let (used, event) = wire.decoder.decode(rest)?;
-        rest = &rest[used..];
-        match event {
-            ResponseEvent::Full { head, .. } => {
-                (request.status, wire.keep_alive) = (head.status, head.keep_alive);
-                wire.hint = head.keep_alive_hint.map(hint);
-                return Ok(Progress::Complete { clean: rest.is_empty() });
-            }
-            ResponseEvent::Head(head) => {
-                (request.status, wire.keep_alive) = (head.status, head.keep_alive);
-                wire.hint = head.keep_alive_hint.map(hint);
-            }
-            ResponseEvent::Done { keep_alive } => {
-                wire.keep_alive = keep_alive;
-                return Ok(Progress::Complete { clean: rest.is_empty() });
-            }
-            ResponseEvent::NeedMore => return Ok(Progress::NeedMore),
-            ResponseEvent::Body(_) | ResponseEvent::Informational(_) | ResponseEvent::Trailers(_) => {}
-        }
-    }
-}
-
-fn hint(wire: h1::KeepAliveHint) -> KeepAliveHint {
-    KeepAliveHint { timeout: wire.timeout_s.map(|s| Nanos::from_secs(u64::from(s))), max: wire.max }
-}
-
-/// The phase in which a request on a connection is.
-fn phase_of(request: &Request) -> Phase {
-    match (request.sent, request.first_byte) {
-        (_, Some(_)) => Phase::Receive,
-        (Some(_), None) => Phase::Server,
-        (None, None) => Phase::Send,
-    }
-}
-
-/// Moments that were not reached are `done`, so that the phases add up.
-fn sample_of(request: &Request, outcome: Outcome, done: Nanos) -> Sample {
-    let acquired = if request.conn == NOBODY { done.max(request.started) } else { request.acquired };
-    let sent = request.sent.filter(|_| request.conn != NOBODY);
-    let first_byte = request.first_byte.filter(|_| request.conn != NOBODY);
-    let done = done.max(first_byte.or(sent).unwrap_or(acquired));
-    Sample {
-        intended: request.intended,
-        started: request.started,
-        acquired,
-        sent: sent.unwrap_or(done),
-        first_byte: first_byte.unwrap_or(done),
-        done,
-        dial: if request.conn == NOBODY { Dial::default() } else { request.dial_spans },
-        outcome,
-        status: request.status,
-        reused: request.reused,
-        retries: request.retries,
-        request: request.message,
-        bytes_in: request.bytes_in,
-        bytes_out: request.bytes_out,
-    }
-}
-
-fn kind_of(cause: &Cause) -> Kind {
-    match cause {
-        Cause::Refused => Kind::Refused,
-        Cause::Unreachable => Kind::Unreachable,
-        Cause::Reset => Kind::Reset,
-        Cause::Closed => Kind::Closed,
-        Cause::TimedOut => Kind::Timeout,
-        Cause::NoPorts => Kind::NoPorts,
-        Cause::NoFiles => Kind::NoFiles,
-        Cause::Untrusted(_) => Kind::Untrusted,
-        Cause::ClientCert(_) => Kind::ClientCert,
-        Cause::Alpn | Cause::Tls(_) => Kind::Tls,
-        Cause::Io(_) => Kind::Io,
-    }
-}
-
-fn describe(cause: &Cause) -> String {
-    match cause {
-        Cause::Refused => "connection refused".into(),
-        Cause::Unreachable => "no route to the host".into(),
-        Cause::Reset => "connection reset".into(),
-        Cause::Closed => "closed by the server".into(),
-        Cause::TimedOut => "no answer".into(),
-        Cause::NoPorts => "no ephemeral port is left".into(),
-        Cause::NoFiles => "no file descriptor is left".into(),
-        Cause::Alpn => "no common protocol".into(),
-        Cause::Untrusted(text) | Cause::ClientCert(text) | Cause::Tls(text) => text.clone(),
-        Cause::Io(e) => e.to_string(),
     }
 }

@@ -4,10 +4,13 @@
 //! its ticks over a channel once a second, and `Running` merges them.
 #![forbid(unsafe_code)]
 
+mod failure;
 mod instance;
 mod message;
+mod request;
 mod schedule;
 mod target;
+mod wire;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -119,7 +122,9 @@ impl Running {
         for index in 0..plan.instances {
             let targets = origins.iter().map(|o| Target::new(o, plan, tls.clone(), index as usize)).collect();
             let job = job(plan, index, messages.clone(), targets, keep_samples);
-            let (thread, ready, go) = spawn(plan.net.io, index as usize, job, level.clone(), outbox.clone());
+            // Those that have begun end when their go-ahead is dropped.
+            let (thread, ready, go) = spawn(plan.net.io, index as usize, job, level.clone(), outbox.clone())
+                .map_err(|e| no_thread(plan.instances, &e))?;
             threads.push(thread);
             begun.push((ready, go));
         }
@@ -245,7 +250,7 @@ fn spawn(
     job: Job,
     level: StopLevel,
     outbox: Sender<(usize, Report)>,
-) -> (JoinHandle<()>, Ready, Sender<u64>) {
+) -> std::io::Result<(JoinHandle<()>, Ready, Sender<u64>)> {
     let (ready, answer) = channel();
     let (go, begin) = channel();
     let backend = match io {
@@ -253,9 +258,8 @@ fn spawn(
         Io::Uring => Some(Backend::Uring),
         Io::Mio => Some(Backend::Mio),
     };
-    let thread = std::thread::Builder::new()
-        .name(format!("instance-{index}"))
-        .spawn(move || match Net::new(NetConfig { backend }) {
+    let thread = std::thread::Builder::new().name(format!("instance-{index}")).spawn(move || {
+        match Net::new(NetConfig { backend }) {
             Err(e) => {
                 let _ = ready.send(Err(e));
             }
@@ -267,9 +271,16 @@ fn spawn(
                     Instance::new(net, job, level, Box::new(report)).run(zero);
                 }
             }
-        })
-        .expect("a thread can be started");
-    (thread, answer, go)
+        }
+    })?;
+    Ok((thread, answer, go))
+}
+
+fn no_thread(instances: u32, e: &std::io::Error) -> LoadError {
+    LoadError::new(
+        format!("cannot start the threads of {instances} instances: {e}"),
+        "ask for fewer --instances, or raise the limit on processes (ulimit -u)",
+    )
 }
 
 fn io_error(io: Io, e: &std::io::Error) -> LoadError {
