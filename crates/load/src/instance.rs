@@ -650,10 +650,22 @@ impl Instance {
         let request = &mut self.requests[wire.request];
         let data = self.net.data();
         request.bytes_in += data.len() as u64;
-        // The answer to what was sent after the batch had begun is stamped with the batch as well.
-        let earliest = request.sent.unwrap_or(request.acquired);
-        let first = *request.first_byte.get_or_insert(batch.max(earliest));
-        request.sent.get_or_insert(first);
+        if request.first_byte.is_none() {
+            let sent = match request.sent {
+                // Both were told in one batch, which on a busy processor ended long after the sending did: it counts
+                // from the call that handed the bytes over.
+                Some(sent) if sent == batch => {
+                    let handed_over = Nanos(self.net.handed_over_at().saturating_sub(self.zero));
+                    handed_over.max(request.acquired)
+                }
+                Some(sent) => sent,
+                // The server speaks before it has read everything, which ends the sending.
+                None => batch.max(request.acquired),
+            };
+            request.sent = Some(sent);
+            // The answer to what was sent after the batch had begun is stamped with the batch as well.
+            request.first_byte = Some(batch.max(sent));
+        }
         match wire.read(request, data) {
             Ok(Progress::NeedMore) => {}
             Ok(Progress::Complete { clean }) => self.completed(lane, conn, clean),

@@ -54,6 +54,7 @@ pub struct Net {
     plain: Vec<u8>,
     /// Plaintext on its way into TLS.
     plain_out: Vec<u8>,
+    handed_over_at: u64,
     batch_time: u64,
     waker: Waker,
     resolver: Option<Resolver>,
@@ -91,6 +92,7 @@ impl Net {
             data_at: DataAt::Nowhere,
             plain: Vec::new(),
             plain_out: Vec::new(),
+            handed_over_at: clock::now(),
             batch_time: clock::now(),
             waker,
             resolver: None,
@@ -123,6 +125,12 @@ impl Net {
         }
     }
 
+    /// When the last `wait` began: with io_uring what was queued then was handed over no earlier, and no later than
+    /// `batch_time`. On a busy processor these are far apart, since the server may run before `wait` returns.
+    pub fn handed_over_at(&self) -> u64 {
+        self.handed_over_at
+    }
+
     /// Connections that are dialling, open, or still sending after their close.
     pub fn open_conns(&self) -> usize {
         self.slots.in_use()
@@ -133,6 +141,7 @@ impl Net {
     pub fn wait(&mut self, until: Option<u64>) -> io::Result<()> {
         self.flush();
         let until = if self.ready.is_empty() { until } else { Some(0) };
+        self.handed_over_at = clock::now();
         match &mut self.body {
             Body::Uring(uring) => uring.wait(until)?,
             Body::Polled(polled) => polled.wait(until)?,
