@@ -104,6 +104,11 @@ impl Schedule {
         };
     }
 
+    /// Mean time between two requests of this instance where the rate is highest.
+    pub fn gap(&self) -> Nanos {
+        Nanos::from_secs_f64(self.instances / self.curve.from_per_s.max(self.curve.to_per_s))
+    }
+
     pub fn next_due(&mut self) -> Nanos {
         let due_s = self.curve.due_s(self.x);
         self.step();
