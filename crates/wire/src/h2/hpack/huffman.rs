@@ -88,31 +88,41 @@ const fn fill(lookup: &mut [(u8, u8); 1 << LOOKUP_BITS], symbol: usize, code: u3
 static CODE: Code = code();
 
 /// Appends what `input` stands for. The padding must be the beginning of EOS and shorter than a byte (section 5.2). On
-/// an error `out` holds what came before it.
+/// an error nothing is appended.
 pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidHuffman> {
-    out.reserve(input.len() * 8 / 5 + 1);
+    let start = out.len();
+    // No code is shorter than five bits. Places are cheaper to write to than the end of a vector.
+    out.resize(start + input.len() * 8 / 5 + 1, 0);
+    let decoded = decode_into(input, &mut out[start..]);
+    out.truncate(start + decoded.unwrap_or(0));
+    decoded.map(|_| ())
+}
+
+/// Says how many bytes of `out` were written; it is long enough.
+fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, InvalidHuffman> {
     // The next bit is the highest of `window`; `bits` of them are input, the rest zero.
-    let (mut window, mut bits, mut at) = (0u64, 0u32, 0);
+    let (mut window, mut bits, mut at, mut written) = (0u64, 0u32, 0, 0);
     loop {
         (window, bits, at) = refill(input, window, bits, at);
         // No symbol is longer than 30 bits, so one fits for certain while input is left.
         while bits >= 32 || (at == input.len() && bits > 0) {
             let (symbol, length) = match CODE.lookup[(window >> (64 - LOOKUP_BITS)) as usize] {
                 (_, 0) => long(window),
-                (symbol, length) => (symbol as u16, u32::from(length)),
+                (symbol, length) => (u16::from(symbol), u32::from(length)),
             };
             if length > bits {
-                return padding(window, bits);
+                return padding(window, bits).map(|()| written);
             }
             if symbol == EOS {
                 return Err(InvalidHuffman);
             }
-            out.push(symbol as u8);
+            out[written] = symbol as u8;
+            written += 1;
             window <<= length;
             bits -= length;
         }
         if at == input.len() {
-            return Ok(());
+            return Ok(written);
         }
     }
 }
