@@ -73,7 +73,7 @@ impl<S: Side> Connection<S> {
         if head.has(flag::ACK) {
             return self.settings_ack(payload);
         }
-        if payload.len() % 6 != 0 {
+        if !payload.len().is_multiple_of(6) {
             return Err(ConnectionError::frame_size("SETTINGS of a wrong length"));
         }
         self.idle_frame("too many SETTINGS")?;

@@ -122,7 +122,7 @@ impl<S: Side> Connection<S> {
     }
 
     fn target_new(&mut self, id: StreamId) -> Result<Target, ConnectionError> {
-        if id % 2 == 0 {
+        if id.is_multiple_of(2) {
             return Err(ConnectionError::protocol("a client's stream with an even id"));
         }
         if id > self.highest_id + 2 {
@@ -142,7 +142,7 @@ impl<S: Side> Connection<S> {
 
     #[cold]
     fn target_closed(&mut self, id: StreamId) -> Result<Target, ConnectionError> {
-        if id % 2 == 0 {
+        if id.is_multiple_of(2) {
             return Err(ConnectionError::protocol("HEADERS on an even stream"));
         }
         if S::SERVER && self.skipped.0 <= id && id < self.skipped.1 {

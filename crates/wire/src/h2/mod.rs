@@ -68,6 +68,7 @@
 mod client;
 mod connection;
 mod control;
+mod data;
 mod event;
 mod frame;
 mod headers;

@@ -135,17 +135,17 @@ impl World {
             Step::ToServer(share) => self.deliver_to_server(share),
             Step::ToClient(share) => self.deliver_to_client(share),
             Step::ClientResets(pick) => {
-                if let Some(id) = self.pick(pick) {
-                    if self.client.reset(id, ErrorCode::CANCEL, &mut self.to_server) {
-                        self.exchanges.get_mut(&id).unwrap().reset = true;
-                    }
+                if let Some(id) = self.pick(pick)
+                    && self.client.reset(id, ErrorCode::CANCEL, &mut self.to_server)
+                {
+                    self.exchanges.get_mut(&id).unwrap().reset = true;
                 }
             }
             Step::ServerResets(pick) => {
-                if let Some(id) = self.pick(pick) {
-                    if self.server.reset(id, ErrorCode::INTERNAL_ERROR, &mut self.to_client) {
-                        self.exchanges.get_mut(&id).unwrap().reset = true;
-                    }
+                if let Some(id) = self.pick(pick)
+                    && self.server.reset(id, ErrorCode::INTERNAL_ERROR, &mut self.to_client)
+                {
+                    self.exchanges.get_mut(&id).unwrap().reset = true;
                 }
             }
             Step::Pings => {
