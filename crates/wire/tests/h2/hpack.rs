@@ -305,6 +305,27 @@ fn the_second_time_a_request_is_a_handful_of_bytes() {
 }
 
 #[test]
+fn a_table_that_the_peer_shrank_and_grew_between_two_blocks_is_announced_with_both_sizes() {
+    let head = PreparedHead::trailers(&[Field::new(b"x", b"y")]).unwrap();
+    let mut encoder = Encoder::new();
+    let mut block = Vec::new();
+    encoder.encode(&head, &[], &mut block);
+    for (limits, expected) in [
+        (&[4096][..], "be"),
+        (&[100_000], "be"),
+        (&[0, 4096], "20 3fe11f 40 0178 0179"),
+        (&[], "be"),
+        (&[100, 50, 200], "3f13 3fa901 be"),
+        (&[0], "20 00 0178 0179"),
+    ] {
+        limits.iter().for_each(|&limit| encoder.limit(limit));
+        block.clear();
+        encoder.encode(&head, &[], &mut block);
+        assert_eq!(block, hex(expected), "after {limits:?}");
+    }
+}
+
+#[test]
 fn fields_that_cannot_be_carried_are_refused_when_they_are_prepared() {
     for (name, value, fine) in [
         ("x", "y", true),

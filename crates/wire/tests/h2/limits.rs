@@ -1,7 +1,7 @@
 //! What a peer may do to exhaust us is bounded, and what an honest peer does is not.
 
 use weir_wire::h2::{
-    Client, Config, ErrorCode, Event, Field, Limits, PREFACE, PreparedHead, RequestLine, Server,
+    Client, Config, ErrorCode, Event, Field, Indexing, Limits, PREFACE, PreparedHead, RequestLine, Server,
 };
 
 use crate::bytes::*;
@@ -77,7 +77,8 @@ fn a_small_block_that_stands_for_much_is_refused() {
 
 fn get() -> PreparedHead {
     let line = RequestLine { method: b"GET", scheme: b"http", authority: b"a", path: b"/" };
-    PreparedHead::request(line, &[Field::new(b"user-agent", b"weir")]).unwrap()
+    let passing = Field { name: b"x-coded", value: b"weir", indexing: Indexing::Pass };
+    PreparedHead::request(line, &[Field::new(b"user-agent", b"weir"), passing]).unwrap()
 }
 
 /// Passes all of `input`; a request is answered at once.

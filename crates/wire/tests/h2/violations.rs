@@ -1,6 +1,6 @@
 //! What a peer may not do, and whether it costs the stream or the connection. Sections are those of RFC 9113 and RFC 7541.
 
-use weir_wire::h2::{Config, PREFACE};
+use weir_wire::h2::{Config, Event, PREFACE, Release, Server};
 
 use crate::bytes::*;
 use crate::drive::{self, Log};
@@ -432,8 +432,48 @@ fn more_than_a_window_is_refused() {
     check(&[ack.clone(), post(1), frame(DATA, 0, 1, [0; 10])], "fine");
     check(&[ack.clone(), post(1), frame(DATA, 0, 1, [0; 10]), frame(DATA, 0, 1, [0; 10])], "fine");
     // A client that does not know of the setting yet may use the initial window.
-    check(&[post(1), frame(DATA, 0, 1, [0; 11]), ack], "fine");
-    let by_caller = Config { release: weir_wire::h2::Release::ByCaller, stream_window: 1 << 20, ..small };
-    let flood = [start.clone(), post(1), vec![frame(DATA, 0, 1, [0; 16_384]); 4].concat()].concat();
-    assert_eq!(verdict(&drive::server([&flood[..]], by_caller)), FLOW);
+    check(&[post(1), frame(DATA, 0, 1, [0; 11]), ack.clone()], "fine");
+    let by_caller = Config { release: Release::ByCaller, ..small };
+    for (first, second, expected) in [(9, 1, "fine"), (10, 1, "stream 1 FLOW_CONTROL_ERROR")] {
+        let content = [vec![0; first], vec![0; second]].map(|bytes| frame(DATA, 0, 1, bytes)).concat();
+        let log = drive::server([&[&start[..], &ack, &post(1), &content].concat()[..]], by_caller);
+        assert_eq!(verdict(&log), expected, "{first} and {second}");
+    }
+    let roomy = Config { stream_window: 1 << 20, ..by_caller };
+    let flood = [start, post(1), vec![frame(DATA, 0, 1, [0; 16_384]); 4].concat()].concat();
+    assert_eq!(verdict(&drive::server([&flood[..]], roomy)), FLOW);
+}
+
+#[test]
+fn a_peer_may_use_every_byte_of_what_it_was_granted_and_not_one_more() {
+    const WINDOW: usize = 65_535;
+    for (stream_window, expected) in [(1 << 20, FLOW), (65_535, "stream 1 FLOW_CONTROL_ERROR")] {
+        let connection_window = if stream_window == 65_535 { 1 << 20 } else { 65_535 };
+        let config =
+            Config { stream_window, connection_window, release: Release::ByCaller, ..Config::SERVER };
+        let mut out = Vec::new();
+        let mut server = Server::new(config, &mut out);
+        let mut pass = |input: &[u8], release: usize| {
+            let mut out = Vec::new();
+            let mut input = input;
+            let verdict = loop {
+                match server.next(input, &mut out) {
+                    Ok((_, Event::NeedMore)) => break "fine".into(),
+                    Ok((_, Event::Reset { stream, code, .. })) => break format!("stream {stream} {code}"),
+                    Ok((used, _)) => input = &input[used..],
+                    Err(error) => break format!("connection {}", error.code),
+                }
+            };
+            server.release(1, release, &mut out);
+            (verdict, drive::frames(&out))
+        };
+        pass(&[&PREFACE[..], &settings(&[]), &frame(SETTINGS, ACK, 0, []), &post(1)].concat(), 0);
+        let all = vec![frame(DATA, 0, 1, [0; 13_107]); 5].concat();
+        let granted = format!("WINDOW_UPDATE {} {WINDOW}", u8::from(stream_window == 65_535));
+        for _ in 0..3 {
+            assert_eq!(pass(&all, WINDOW), ("fine".into(), granted.clone()));
+        }
+        assert_eq!(pass(&all, 0).0, "fine");
+        assert_eq!(pass(&frame(DATA, 0, 1, [0]), 0).0, expected);
+    }
 }

@@ -311,7 +311,6 @@ impl Decoder {
         let start = self.table.text.len();
         let kind = self.append_name(block, at, index)?;
         let name_len = self.table.text.len() - start;
-        self.count(name_len)?;
         let value = literal(block, at)?;
         append(block, value, &mut self.table.text)?;
         let value_len = self.table.text.len() - start - name_len;
@@ -386,7 +385,7 @@ impl Decoder {
         Ok(Text::new(Source::Aside, start, self.aside.len() - start))
     }
 
-    /// Counted before it can be repeated: one inserted name may be referred to at the price of a byte.
+    /// After each field, because one inserted name may be repeated at the price of a byte.
     #[inline]
     fn count(&mut self, bytes: usize) -> Result<(), BlockError> {
         self.list_bytes += bytes;
