@@ -21,7 +21,8 @@ pub enum Event<'a, H> {
     Data { stream: StreamId, tag: u32, bytes: &'a [u8], end: bool },
     /// Fields after the content. Nothing follows.
     Trailers { stream: StreamId, tag: u32, fields: Fields<'a> },
-    /// The stream ended early. What was not sent on it will not be sent, nothing more is received.
+    /// The stream ended early. What was not sent on it will not be sent, nothing more is received. A server sees it also of
+    /// streams whose head was malformed and never shown.
     Reset { stream: StreamId, tag: u32, code: ErrorCode, cause: Cause },
     /// The peer opens or takes no more streams than those up to `last`. A `Reset` follows for each of ours above it.
     GoAway { last: StreamId, code: ErrorCode },

@@ -177,11 +177,12 @@ impl<S: Side> Connection<S> {
         }
     }
 
-    /// Before our SETTINGS are acknowledged, the client cannot know the limit.
+    /// Before our SETTINGS are acknowledged, the client cannot know the limit; but it cannot put that off for ever.
     #[cold]
     fn refuse(&mut self, stream: StreamId, out: &mut Vec<u8>) -> Stepped {
-        if self.acks_awaited == 0 {
-            self.reset_charge()?;
+        match self.acks_awaited {
+            0 => self.reset_charge()?,
+            _ => self.idle_frame("too many streams before the acknowledgement of SETTINGS")?,
         }
         self.counters.refused += 1;
         self.reset_log.add(stream);

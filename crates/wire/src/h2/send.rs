@@ -173,6 +173,11 @@ impl<S: Side> Connection<S> {
         self.introduced
     }
 
+    /// All SETTINGS that we have sent are acknowledged.
+    pub fn settings_acknowledged(&self) -> bool {
+        self.acks_awaited == 0
+    }
+
     pub fn counters(&self) -> Counters {
         self.counters
     }

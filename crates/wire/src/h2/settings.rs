@@ -61,7 +61,7 @@ pub struct Limits {
     /// Server: streams that the client resets, or makes us reset, beyond those that it lets us finish.
     pub resets: u32,
     /// Frames that ask for work and move nothing: PING, SETTINGS, PRIORITY, unknown ones, empty DATA, WINDOW_UPDATE,
-    /// interim responses, RST_STREAM of what is closed. A message or a piece of content, either way, earns eight.
+    /// interim responses, RST_STREAM of what is closed, streams above a limit that was not acknowledged. A message or a piece of content, either way, earns eight.
     pub idle_frames: u32,
 }
 
@@ -110,10 +110,12 @@ impl Config {
         );
     }
 
-    /// What differs from the initial values.
+    /// What differs from the initial values, and what is worth saying all the same.
     pub(crate) fn announced(&self, server: bool) -> impl Iterator<Item = (u16, u32)> + Clone {
         let all = [
-            (HEADER_TABLE_SIZE, self.header_table_bytes, self.header_table_bytes != 4096),
+            // A client says even what is assumed anyway: nginx then gives up its table, which it would only fill with
+            // fields that it never refers to, and we need not decode them.
+            (HEADER_TABLE_SIZE, self.header_table_bytes, self.header_table_bytes != 4096 || !server),
             (ENABLE_PUSH, 0, !server),
             (MAX_CONCURRENT_STREAMS, self.max_streams, server),
             (INITIAL_WINDOW_SIZE, self.stream_window, self.stream_window != WINDOW),

@@ -10,6 +10,11 @@ use crate::drive;
 const LIMITS: Limits = Limits { block_bytes: 20_000, block_frames: 4, resets: 10, idle_frames: 50 };
 const SERVER: Config = Config { limits: LIMITS, max_header_list_bytes: 1000, ..Config::SERVER };
 
+/// What a client sends that does not acknowledge our SETTINGS.
+fn ignorant() -> Vec<u8> {
+    [&PREFACE[..], &settings(&[])].concat()
+}
+
 fn start() -> Vec<u8> {
     [&PREFACE[..], &settings(&[]), &frame(SETTINGS, ACK, 0, [])].concat()
 }
@@ -45,6 +50,10 @@ fn floods_end_the_connection() {
     check_flood("made you reset", "too many resets", |n| [get(n), window_update(id(n), 0)].concat());
     check_flood("malformed requests", "too many resets", |n| frame(HEADERS, WHOLE, id(n), [0x82]));
     check_flood("streams above the limit", "too many resets", get);
+    let flood: Vec<u8> = (0..2000).flat_map(get).collect();
+    let log = drive::server([&[ignorant(), flood].concat()[..]], SERVER);
+    let reason = "too many streams before the acknowledgement of SETTINGS";
+    assert_eq!(log.failed, Some((ErrorCode::ENHANCE_YOUR_CALM, reason)));
     check_flood("empty CONTINUATION", "header block of too many frames", |n| match n {
         0 => frame(HEADERS, 0, 1, GET),
         _ => frame(CONTINUATION, 0, 1, []),

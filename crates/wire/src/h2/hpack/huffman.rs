@@ -3,13 +3,14 @@
 //! The code is canonical: within one length, codes ascend with the symbols, and a longer code follows a shorter one. So
 //! the lengths alone give the code, and all tables below are computed from them by the compiler.
 //!
-//! The decoder looks ten bits up at once; what is longer is rare (no printable character but a few signs) and found by
-//! its length. A wider table would save little and push other things out of the first-level cache.
+//! The decoder looks eleven bits up at once, which are two symbols more often than not; longer codes are rare (no
+//! printable character but a few signs) and found by their length. The table takes 8 KiB; a wider one would save little and
+//! push other things out of the first-level cache.
 
 use super::decode::InvalidHuffman;
 
 const EOS: u16 = 256;
-const LOOKUP_BITS: u32 = 10;
+const LOOKUP_BITS: u32 = 11;
 const BITS_MAX: usize = 30;
 
 #[rustfmt::skip]
@@ -31,8 +32,8 @@ const LENGTHS: [u8; 257] = [
 struct Code {
     /// By symbol: the code, right-aligned.
     codes: [u32; 257],
-    /// By the next ten bits: symbol and length, or length 0 for longer codes.
-    lookup: [(u8, u8); 1 << LOOKUP_BITS],
+    /// By the next eleven bits.
+    lookup: [Found; 1 << LOOKUP_BITS],
     /// Symbols in the order of their codes.
     symbols: [u16; 257],
     /// By length: the first code of that length and the end of its codes, left-aligned in 32 bits.
@@ -42,10 +43,20 @@ struct Code {
     offset: [u16; BITS_MAX + 1],
 }
 
+/// One or two symbols that some bits begin with.
+#[derive(Clone, Copy)]
+struct Found {
+    symbols: [u8; 2],
+    /// Bits of the first; 0 if its code is longer than what was looked up.
+    first_bits: u8,
+    /// Bits of both, in the lower half, and how many they are, in the upper.
+    taken: u8,
+}
+
 const fn code() -> Code {
     let mut it = Code {
         codes: [0; 257],
-        lookup: [(0, 0); 1 << LOOKUP_BITS],
+        lookup: [Found { symbols: [0; 2], first_bits: 0, taken: 0 }; 1 << LOOKUP_BITS],
         symbols: [0; 257],
         first: [0; BITS_MAX + 1],
         end: [0; BITS_MAX + 1],
@@ -70,17 +81,34 @@ const fn code() -> Code {
         it.end[length] = (next as u64) << (32 - length);
         length += 1;
     }
+    pair(&mut it.lookup);
     it
 }
 
-const fn fill(lookup: &mut [(u8, u8); 1 << LOOKUP_BITS], symbol: usize, code: u32, length: u32) {
+/// Adds second symbols where the remaining bits hold one.
+const fn pair(lookup: &mut [Found; 1 << LOOKUP_BITS]) {
+    let mut i = 0;
+    while i < lookup.len() {
+        let first = lookup[i];
+        let second = lookup[(i << first.first_bits) & (lookup.len() - 1)];
+        let both = first.first_bits + second.first_bits;
+        if first.first_bits > 0 && second.first_bits > 0 && both as u32 <= LOOKUP_BITS {
+            lookup[i].symbols[1] = second.symbols[0];
+            lookup[i].taken = both | 2 << 4;
+        }
+        i += 1;
+    }
+}
+
+const fn fill(lookup: &mut [Found; 1 << LOOKUP_BITS], symbol: usize, code: u32, length: u32) {
     if length > LOOKUP_BITS {
         return;
     }
     let spare = LOOKUP_BITS - length;
     let mut i = 0;
     while i < 1 << spare {
-        lookup[((code << spare) + i) as usize] = (symbol as u8, length as u8);
+        lookup[((code << spare) + i) as usize] =
+            Found { symbols: [symbol as u8, 0], first_bits: length as u8, taken: length as u8 | 1 << 4 };
         i += 1;
     }
 }
@@ -92,7 +120,7 @@ static CODE: Code = code();
 pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidHuffman> {
     let start = out.len();
     // No code is shorter than five bits. Places are cheaper to write to than the end of a vector.
-    out.resize(start + input.len() * 8 / 5 + 1, 0);
+    out.resize(start + input.len() * 8 / 5 + 2, 0);
     let decoded = decode_into(input, &mut out[start..]);
     out.truncate(start + decoded.unwrap_or(0));
     decoded.map(|_| ())
@@ -105,26 +133,48 @@ fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, InvalidHuffman> {
     loop {
         (window, bits, at) = refill(input, window, bits, at);
         // No symbol is longer than 30 bits, so one fits for certain while input is left.
-        while bits >= 32 || (at == input.len() && bits > 0) {
-            let (symbol, length) = match CODE.lookup[(window >> (64 - LOOKUP_BITS)) as usize] {
-                (_, 0) => long(window),
-                (symbol, length) => (u16::from(symbol), u32::from(length)),
-            };
-            if length > bits {
-                return padding(window, bits).map(|()| written);
+        while bits >= 32 {
+            let found = CODE.lookup[(window >> (64 - LOOKUP_BITS)) as usize];
+            if found.first_bits == 0 {
+                let (symbol, length) = long(window)?;
+                out[written] = symbol;
+                (window, bits, written) = (window << length, bits - length, written + 1);
+                continue;
             }
-            if symbol == EOS {
-                return Err(InvalidHuffman);
-            }
-            out[written] = symbol as u8;
-            written += 1;
-            window <<= length;
-            bits -= length;
+            // The second may be none and is then overwritten.
+            out[written..written + 2].copy_from_slice(&found.symbols);
+            let length = u32::from(found.taken & 15);
+            (window, bits, written) =
+                (window << length, bits - length, written + usize::from(found.taken >> 4));
         }
         if at == input.len() {
-            return Ok(written);
+            return decode_tail(window, bits, out, written);
         }
     }
+}
+
+/// The last bits, symbol by symbol, and the padding.
+fn decode_tail(
+    mut window: u64,
+    mut bits: u32,
+    out: &mut [u8],
+    mut written: usize,
+) -> Result<usize, InvalidHuffman> {
+    while bits > 0 {
+        let found = CODE.lookup[(window >> (64 - LOOKUP_BITS)) as usize];
+        let (symbol, length) = match found.first_bits {
+            // A long code that the zeros after the end complete is none.
+            0 if bits <= LOOKUP_BITS => return padding(window, bits).map(|()| written),
+            0 => long(window)?,
+            length => (found.symbols[0], u32::from(length)),
+        };
+        if length > bits {
+            return padding(window, bits).map(|()| written);
+        }
+        out[written] = symbol;
+        (window, bits, written) = (window << length, bits - length, written + 1);
+    }
+    Ok(written)
 }
 
 #[inline(always)]
@@ -144,7 +194,7 @@ fn refill(input: &[u8], mut window: u64, mut bits: u32, mut at: usize) -> (u64, 
 }
 
 #[cold]
-fn long(window: u64) -> (u16, u32) {
+fn long(window: u64) -> Result<(u8, u32), InvalidHuffman> {
     let head = (window >> 32) as u32;
     let mut length = LOOKUP_BITS as usize + 1;
     while length < BITS_MAX && u64::from(head) >= CODE.end[length] {
@@ -152,7 +202,10 @@ fn long(window: u64) -> (u16, u32) {
     }
     let rank = (head - CODE.first[length]) >> (32 - length);
     let place = usize::from(CODE.offset[length]) + rank as usize;
-    (CODE.symbols[place.min(256)], length as u32)
+    match CODE.symbols[place.min(256)] {
+        EOS => Err(InvalidHuffman),
+        symbol => Ok((symbol as u8, length as u32)),
+    }
 }
 
 fn padding(window: u64, bits: u32) -> Result<(), InvalidHuffman> {
