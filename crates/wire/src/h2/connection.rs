@@ -139,8 +139,8 @@ pub struct Connection<S: Side> {
     pub(super) accept_up_to: u32,
     /// Our GOAWAY was written.
     pub(super) goaway_sent: bool,
-    /// The last id that the peer's GOAWAY named.
-    pub(super) goaway_received: Option<u32>,
+    /// The peer's GOAWAY was received.
+    pub(super) goaway_received: bool,
     /// Streams that the peer's GOAWAY gave up, highest first.
     pub(super) given_up: Vec<StreamId>,
     pub(super) reset_log: ResetLog,
@@ -187,7 +187,7 @@ impl<S: Side> Connection<S> {
             skipped: (0, 0),
             accept_up_to: MAX_31,
             goaway_sent: false,
-            goaway_received: None,
+            goaway_received: false,
             given_up: Vec::new(),
             reset_log: ResetLog::default(),
             resets_left: config.limits.resets,

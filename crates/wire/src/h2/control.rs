@@ -146,11 +146,9 @@ impl<S: Side> Connection<S> {
         self.idle_frame("too many GOAWAYs")?;
         let last = u32::from_be_bytes([a & 0x7f, b, c, d]);
         let code = ErrorCode(u32::from_be_bytes([e, f, g, h]));
-        // A later GOAWAY may give up more, never less (section 6.8).
-        let limit = self.goaway_received.map_or(last, |earlier| earlier.min(last));
-        self.goaway_received = Some(limit);
+        self.goaway_received = true;
         if !S::SERVER {
-            self.given_up = self.streams.iter().map(|stream| stream.id).filter(|&id| id > limit).collect();
+            self.given_up = self.streams.iter().map(|stream| stream.id).filter(|&id| id > last).collect();
             self.given_up.sort_unstable_by(|a, b| b.cmp(a));
         }
         Ok(Some(Step::GoAway { last, code }))

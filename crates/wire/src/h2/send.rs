@@ -160,7 +160,7 @@ impl<S: Side> Connection<S> {
 
     /// Our GOAWAY was written, or the peer's was received: no further stream will be opened.
     pub fn is_going_away(&self) -> bool {
-        self.goaway_sent || self.goaway_received.is_some()
+        self.goaway_sent || self.goaway_received
     }
 
     /// What the peer has announced. Before its first SETTINGS: the protocol's initial values.

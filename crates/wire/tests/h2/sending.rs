@@ -107,6 +107,15 @@ fn a_frame_s_head_alone_is_written_for_content_that_the_caller_writes() {
 }
 
 #[test]
+fn nobody_is_told_of_a_window_that_was_not_closed() {
+    let mut client = client(&[(4, 1 << 20)]);
+    let stream = client.request(&head(b"POST"), &[], false, 9, &mut Vec::new()).unwrap();
+    // The frame is full, not the window.
+    assert_eq!(client.data_head(stream, 20_000, true, &mut Vec::new()), Ok(16_384));
+    assert_eq!(pass(&mut client, &[window_update(stream, 1), window_update(0, 1)].concat()), "");
+}
+
+#[test]
 fn requests_are_refused_for_a_reason() {
     let get = head(b"GET");
     let mut out = Vec::new();

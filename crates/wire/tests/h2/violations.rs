@@ -413,6 +413,8 @@ fn a_server_can_break_the_rules_too() {
         ),
         ("8.1.1 content of 204", vec![head(4, &[0x89]), frame(DATA, 1, 1, b"a")], MALFORMED),
         ("8.1.1 an empty end of 204", vec![head(4, &[0x89]), frame(DATA, 1, 1, [])], "fine"),
+        ("6.8 a stream that GOAWAY gave up", vec![goaway(1, 0), frame(HEADERS, WHOLE, 3, OK)], "fine"),
+        ("6.8 GOAWAY that takes back another", vec![goaway(1, 0), goaway(3, 0)], "fine"),
         ("6.9.1 a window of 2^31", vec![window_update(0, 0x7fff_ffff)], FLOW),
     ] {
         check_client(name, &input, expected);
