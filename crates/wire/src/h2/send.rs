@@ -122,7 +122,7 @@ impl<S: Side> Connection<S> {
     }
 
     /// With [`Release::ByCaller`]: so many bytes of received content were consumed, and the peer may send as many more.
-    /// The stream may be gone; the connection's window is opened all the same.
+    /// The stream may be gone; the connection's window is opened all the same. Never release more than was received.
     pub fn release(&mut self, stream: StreamId, bytes: usize, out: &mut Vec<u8>) {
         debug_assert!(self.config.release == Release::ByCaller, "expected to be configured for release");
         self.release_connection(bytes as u32, out);
