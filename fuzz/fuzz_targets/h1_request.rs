@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
+#[allow(dead_code)]
 mod cuts;
 #[allow(dead_code)]
 #[path = "../../crates/wire/tests/h1/drive.rs"]

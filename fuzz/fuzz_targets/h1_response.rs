@@ -4,6 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use weir_wire::h1::RequestKind::{Connect, Head, Other};
 
+#[allow(dead_code)]
 mod cuts;
 #[allow(dead_code)]
 #[path = "../../crates/wire/tests/h1/drive.rs"]

@@ -3,3 +3,4 @@
 #![forbid(unsafe_code)]
 
 pub mod h1;
+pub mod h2;
