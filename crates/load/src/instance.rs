@@ -146,7 +146,6 @@ pub(crate) struct Instance {
     gave_up: Option<String>,
     /// Whose dial it was, and why it failed.
     last_dial_failure: Option<(u16, Failure, String)>,
-    succeeded: bool,
 
     fold: Fold,
     tick_end: Nanos,
@@ -225,7 +224,6 @@ impl Instance {
             stop,
             gave_up: None,
             last_dial_failure: None,
-            succeeded: false,
             fold: Fold::new(job.warmup),
             tick_end: Nanos::ZERO,
             tick_index: 0,
@@ -770,7 +768,6 @@ impl Instance {
         if let Some(samples) = &mut self.samples {
             samples.push(sample);
         }
-        self.succeeded |= outcome.is_ok();
         self.requests.remove(id);
         if matches!(self.work, Work::Closed { .. }) && self.starting {
             match outcome {

@@ -57,8 +57,8 @@ impl ClientTls {
         config.resumption =
             if options.resumption { Resumption::in_memory_sessions(256) } else { Resumption::disabled() };
         let tls = ClientTls(Arc::new(config));
-        // The first hello of a process waits some 30 ms for the library to gather entropy. A run would measure that as
-        // its first connect; so it is made here and thrown away.
+        // The first hello of a process takes 30 to 60 ms longer than any other, which a run would measure as its
+        // first connect; so it is made here and thrown away.
         tls.connection("localhost")?;
         Ok(Arc::new(tls))
     }

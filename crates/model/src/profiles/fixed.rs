@@ -1,6 +1,6 @@
 //! The default: the pool never is what a run measures, and never opens a connection that no worker needs.
 
-use super::Profile;
+use super::{OURS, Profile};
 use crate::pool::Policy;
 
 /// As wide as the load, so a worker never waits for another. Nothing expires and nothing is repeated: what the server
@@ -12,18 +12,6 @@ pub(super) fn profile(width: u32) -> Profile {
         name: "Fixed pool",
         about: "a connection for each worker, kept for the whole run",
         policy: Policy { max_conns: Some(width), max_idle: Some(width), ..Policy::default() },
-        sources: &[
-            ("max_conns", "weir"),
-            ("max_idle", "weir"),
-            ("max_pending", "weir"),
-            ("acquire_timeout", "weir"),
-            ("pick", "weir"),
-            ("race", "weir"),
-            ("idle_timeout", "weir"),
-            ("keepalive_hint", "weir"),
-            ("max_lifetime", "weir"),
-            ("validate", "weir"),
-            ("retry", "weir"),
-        ],
+        sources: OURS,
     }
 }

@@ -32,6 +32,22 @@ pub struct Profile {
     pub sources: &'static [(&'static str, &'static str)],
 }
 
+/// The sources of a profile that is no library's.
+const OURS: &[(&str, &str)] = &[
+    ("reuse", "weir"),
+    ("max_conns", "weir"),
+    ("max_idle", "weir"),
+    ("max_pending", "weir"),
+    ("acquire_timeout", "weir"),
+    ("pick", "weir"),
+    ("race", "weir"),
+    ("idle_timeout", "weir"),
+    ("keepalive_hint", "weir"),
+    ("max_lifetime", "weir"),
+    ("validate", "weir"),
+    ("retry", "weir"),
+];
+
 const TABLE: [fn(u32) -> Profile; 8] = [
     fixed::profile,
     per_request::profile,
